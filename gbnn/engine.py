@@ -1,0 +1,105 @@
+"""Settings of the engines that compute, and which GraphBLAS kernel an operation ran (see `gbnn.storage`)."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import graphblas as gb
+
+from gbnn.errors import check_int
+
+__all__ = ["KernelReport", "kernel_report", "set_threads", "threads"]
+
+
+def threads() -> int:
+    """Return the number of threads GraphBLAS uses."""
+    return int(gb.ss.config["nthreads"])
+
+
+def set_threads(count: int) -> None:
+    """Use `count` threads in GraphBLAS and in compiled kernels, in this process.
+
+    Parameters
+    ----------
+    count : int
+        From 1 to the number the machine gave numba at start (`numba.config.NUMBA_NUM_THREADS`).
+
+    Raises
+    ------
+    ArgumentError
+        If `count` is outside that range.
+
+    Examples
+    --------
+    >>> from gbnn import storage
+    >>> before = storage.threads()
+    >>> storage.set_threads(1)
+    >>> storage.threads()
+    1
+    >>> storage.set_threads(before)
+    """
+    import numba
+
+    check_int("threads", count, 1, numba.config.NUMBA_NUM_THREADS)
+    gb.ss.config["nthreads"] = count
+    numba.set_num_threads(count)
+
+
+class KernelReport:
+    """What GraphBLAS said about the operations it ran: filled when the `kernel_report` block ends."""
+
+    text: str = ""
+
+    @property
+    def kernels(self) -> list[str]:
+        """The kernels of the matrix products in order, for example ``["saxpy5"]``."""
+        return re.findall(r"saxpy[0-9]|saxbit|dot[0-9]|rowscale|colscale", self.text)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether every product wrote into the matrix that was there."""
+        return self.text.count("GrB_mxm") == self.text.count("(C in place)") > 0
+
+
+@contextlib.contextmanager
+def kernel_report() -> Iterator[KernelReport]:
+    """Record which GraphBLAS kernels run inside the block (for tests: it redirects the process's stdout).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from graphblas import monoid, semiring
+    >>> from gbnn import storage
+    >>> x = storage.lend_full(np.asfortranarray(np.ones((2, 3), dtype=np.float32)))
+    >>> c, s, r = (np.array(a, dtype=np.int64) for a in ([1], [0, 2], [0, 2]))
+    >>> w = storage.lend_columns(c, s, r, np.array([1.0, 2.0], dtype=np.float32), (3, 4))
+    >>> out = storage.Output(2, 4, np.float32)
+    >>> with storage.kernel_report() as report:
+    ...     out.matrix(monoid.plus) << semiring.plus_times(x @ w)
+    >>> report.kernels, report.in_place
+    (['saxpy5'], True)
+    """
+    report = KernelReport()
+    libc = ctypes.CDLL(None)
+    with tempfile.TemporaryFile() as file:
+        sys.stdout.flush()
+        libc.fflush(None)
+        saved = os.dup(1)
+        before = bool(gb.ss.config["burble"])
+        try:
+            os.dup2(file.fileno(), 1)
+            gb.ss.config["burble"] = True
+            yield report
+        finally:
+            gb.ss.config["burble"] = before
+            libc.fflush(None)
+            os.dup2(saved, 1)
+            os.close(saved)
+            file.seek(0)
+            report.text = file.read().decode(errors="replace")

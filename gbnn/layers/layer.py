@@ -1,0 +1,194 @@
+"""What every layer is: `forward` returns the output and its pullback; parameters have names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from gbnn.errors import ArgumentError, KindError
+from gbnn.weights import Weights
+
+__all__ = ["Gradients", "Layer", "Parameter", "Pullback", "as_batch"]
+
+Array = np.ndarray[Any, Any]
+Parameter = Weights | Array
+Gradients = dict[str, Any]
+"""Name of a parameter -> its gradient. `np.asarray(gradient)` gives the array: per-edge gradients are lazy."""
+
+
+class Pullback(Protocol):
+    """The derivative of a layer at the point of its last `forward`."""
+
+    def __call__(self, dy: Array, *, inputs: bool = True) -> tuple[Any, Gradients]:
+        """Map dloss/dy, shape (batch, out), to dloss/dx, shape (batch, in), and the gradients by name.
+
+        With `inputs=False` the caller does not want dx (the first layer of a network): it may come as None.
+        """
+        ...
+
+
+class Layer(ABC):
+    """A differentiable function of a batch, with named parameters.
+
+    A new layer is one class: `forward`, and whichever of `own_parameters`, `own_buffers`, `children` and
+    `config` it has. Saving, loading, optimizers and rewiring follow from these.
+    """
+
+    in_features: int | None = None
+    out_features: int | None = None
+
+    @abstractmethod
+    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+        """Compute the output of a batch.
+
+        Parameters
+        ----------
+        x : ndarray, shape (batch, in_features)
+            Any order and real dtype; Fortran order and the layer's own dtype save a copy.
+        training : bool
+            Whether layers that behave differently in training (Dropout, BatchNorm) do so.
+
+        Returns
+        -------
+        y : ndarray, shape (batch, out_features), Fortran order
+        pullback : Pullback
+        """
+
+    def own_parameters(self) -> dict[str, Parameter]:
+        """Parameters of this layer itself, by attribute name: `Weights`, or arrays trained in place."""
+        return {}
+
+    def own_buffers(self) -> dict[str, Array]:
+        """Arrays that are saved but not trained (running statistics), by attribute name."""
+        return {}
+
+    def children(self) -> dict[str, Layer]:
+        """The layers inside this one, by name."""
+        return {}
+
+    def config(self) -> dict[str, Any]:
+        """What the constructor needs beside arrays and children: JSON values, or a Semiring."""
+        return {}
+
+    @classmethod
+    def restore(
+        cls, config: dict[str, Any], arrays: Mapping[str, Parameter], children: dict[str, Layer]
+    ) -> Self:
+        """Make the layer again from `config()`, its parameters and buffers, and its children."""
+        layer = cls(*children.values(), **config)
+        own = {**layer.own_parameters(), **layer.own_buffers()}
+        if set(own) != set(arrays):
+            raise ArgumentError(cls.__name__, f"arrays {sorted(own)}", sorted(arrays))
+        for name, array in own.items():
+            came = arrays[name]
+            if isinstance(array, Weights) or came.shape != array.shape:
+                raise ArgumentError(f"{cls.__name__}.{name}", f"an array of shape {array.shape}", came.shape)
+            setattr(layer, name, came)
+        return layer
+
+    # -- What follows from the above -------------------------------------------------------------------------
+
+    def walk(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
+        """Yield this layer and all inside it with their names: ``"" , "0", "0.inner"``, depth first."""
+        yield prefix, self
+        for name, child in self.children().items():
+            yield from child.walk(f"{prefix}.{name}" if prefix else name)
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Return all parameters, those of inner layers as ``"0.weights"``: `Weights` or arrays."""
+        return {
+            f"{path}.{name}" if path else name: value
+            for path, layer in self.walk()
+            for name, value in layer.own_parameters().items()
+        }
+
+    def buffers(self) -> dict[str, Array]:
+        """Return all buffers, named as `parameters` are."""
+        return {
+            f"{path}.{name}" if path else name: value
+            for path, layer in self.walk()
+            for name, value in layer.own_buffers().items()
+        }
+
+    @property
+    def nnz(self) -> int:
+        """Number of weights: edges, and the entries of dense weight matrices; biases do not count."""
+        return sum(layer.own_nnz for _, layer in self.walk())
+
+    @property
+    def own_nnz(self) -> int:
+        """Number of weights of this layer itself."""
+        return sum(p.nnz for p in self.own_parameters().values() if isinstance(p, Weights))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parameters and buffers, indices included."""
+        held = [*self.parameters().values(), *self.buffers().values()]
+        return sum(p.nbytes for p in held)
+
+    def describe(self) -> str:
+        """Return a table of the layers: shapes, nnz, density, bytes."""
+        rows = [("layer", "kind", "shape", "nnz", "density", "bytes")]
+        for path, layer in self.walk():
+            if layer.children():
+                continue
+            size = sum(p.nbytes for p in (*layer.own_parameters().values(), *layer.own_buffers().values()))
+            known = layer.in_features is not None and layer.out_features is not None
+            shape = f"{layer.in_features} x {layer.out_features}" if known else "any"
+            places = (layer.in_features or 0) * (layer.out_features or 0)
+            density = f"{layer.own_nnz / places:.4g}" if layer.own_nnz and places else ""
+            nnz = f"{layer.own_nnz:,}" if layer.own_nnz else ""
+            rows.append((path or "-", repr(layer), shape, nnz, density, f"{size:,}" if size else ""))
+        rows.append(("total", "", "", f"{self.nnz:,}", "", f"{self.nbytes:,}"))
+        widths = [max(len(row[i]) for row in rows) for i in range(6)]
+        aligned = [
+            "  ".join(
+                c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))
+            )
+            for r in rows
+        ]
+        return "\n".join(line.rstrip() for line in aligned)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{k}={v!r}" for k, v in self.config().items())
+        return f"{type(self).__name__}({inside})"
+
+
+def as_batch(where: str, x: Any, features: int | None = None, dtype: np.dtype[Any] | None = None) -> Array:
+    """Return `x` as a batch: 2-D, in Fortran order, float32 or float64; a copy only where it must be.
+
+    Parameters
+    ----------
+    where : str
+        Named in errors.
+    x : array_like, shape (batch, features)
+    features : int, optional
+        The number of columns that is expected.
+    dtype : dtype, optional
+        None keeps float32 and float64 and turns other real dtypes into float32.
+
+    Raises
+    ------
+    ArgumentError, KindError
+        If `x` is not 2-D, has no rows, another number of columns, or is not of real numbers.
+    """
+    if not isinstance(x, np.ndarray):
+        if hasattr(x, "nnz") or hasattr(x, "nvals"):
+            raise KindError(
+                where, "a dense array (data.batches makes rows of SciPy CSR dense)", type(x).__name__
+            )
+        try:
+            x = np.asarray(x)
+        except ValueError:
+            raise KindError(where, "a rectangular array of numbers", type(x).__name__) from None
+    if x.dtype.kind not in "fiub":
+        raise KindError(where, "real numbers", x.dtype)
+    if x.ndim != 2 or x.shape[0] == 0 or (features is not None and x.shape[1] != features):
+        wanted = "(batch, features)" if features is None else f"(batch, {features})"
+        raise ArgumentError(where, f"a batch of shape {wanted} with at least one row", f"shape {x.shape}")
+    if dtype is None:
+        dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.dtype(np.float32)
+    return np.asfortranarray(x, dtype=dtype)

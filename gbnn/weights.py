@@ -1,0 +1,398 @@
+"""`Weights`, the graph of one layer with its values, and `Change`, what a rewiring did to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import graphblas as gb
+import numpy as np
+import scipy.sparse as sp
+
+from gbnn import storage
+from gbnn.edges import Change, Edges, check_shape
+from gbnn.errors import ArgumentError, KindError, check_finite
+
+__all__ = ["Change", "Weights"]
+
+Array = np.ndarray[Any, Any]
+
+DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def real_dtype(where: str, dtype: Any) -> np.dtype[Any]:
+    """Return float32 or float64, or raise KindError."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind not in DTYPES:
+        raise KindError(where, "float32 or float64", dtype)
+    return kind
+
+
+class Weights:
+    """The weighted graph of one layer: entry (i, j) is the edge from input neuron i to output neuron j.
+
+    Parameters
+    ----------
+    edges : Edges
+        Where the edges go.
+    values : ndarray, shape (nnz,), float32 or float64
+        One value an edge, in the order of `edges` (by source, then by target). Kept, not copied.
+
+    Notes
+    -----
+    `values` is read-only: change it by `assign` or `add`, so that the view by target follows. Memory is
+    O(nnz): nothing of size in x out, nor of size in or out, is ever made.
+
+    Examples
+    --------
+    >>> from gbnn.weights import Weights
+    >>> w = Weights.from_coo([0, 2, 2], [1, 0, 1], [0.5, 1.0, -1.0], shape=(3, 2))
+    >>> w
+    Weights(3 x 2, nnz=3, density=0.5, float32)
+    >>> w.to_dense()
+    array([[ 0. ,  0.5],
+           [ 0. ,  0. ],
+           [ 1. , -1. ]], dtype=float32)
+    """
+
+    def __init__(self, edges: Edges, values: Array) -> None:
+        real_dtype("values", values.dtype)
+        if values.shape != (edges.nnz,):
+            raise ArgumentError("values", f"shape ({edges.nnz},), one an edge", values.shape)
+        self._edges = edges
+        self._values = np.ascontiguousarray(values)
+        self._reset_views()
+
+    def _reset_views(self) -> None:
+        self._version = 0  # counts changes of the values
+        self._target_version = -1  # the count at which the view by target was last right
+        self._target_values: Array | None = None
+        self._by_source: gb.Matrix | None = None
+        self._by_target: gb.Matrix | None = None
+
+    # A copy or a pickle is made of the arrays; the views are loans of this process's memory.
+    def __getstate__(self) -> dict[str, Any]:
+        return {"sources": self.sources, "targets": self.targets, "shape": self.shape, "values": self._values}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._edges = Edges(state["sources"], state["targets"], state["shape"])
+        self._values = np.array(state["values"])
+        self._reset_views()
+
+    # -- From and to other forms ---------------------------------------------------------------------------
+
+    @classmethod
+    def from_coo(
+        cls, sources: Any, targets: Any, values: Any, shape: tuple[int, int], *, dtype: Any = np.float32
+    ) -> Weights:
+        """Build from coordinates in any order.
+
+        Parameters
+        ----------
+        sources, targets : array_like of int, shape (nnz,)
+        values : array_like of float, shape (nnz,), or a scalar for all
+        shape : (int, int)
+            in_features, out_features.
+        dtype : dtype
+            float32 or float64.
+
+        Raises
+        ------
+        ArgumentError, KindError, NonFiniteError
+            On duplicates, indices out of range, NaN or infinite values, shapes that are not from 1 to 2**60.
+        """
+        kind = real_dtype("dtype", dtype)
+        edges, order = Edges.from_coo(sources, targets, shape)
+        array = _value_array(values, kind)
+        if array.ndim == 0:
+            array = np.full(edges.nnz, array, dtype=kind)
+        if array.shape != (edges.nnz,):
+            raise ArgumentError("values", f"{edges.nnz} values, one an edge", array.shape)
+        check_finite("values", array)
+        return cls(edges, array[order])
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, dtype: Any = None) -> Weights:
+        """Build from a SciPy sparse matrix or array of any format, shape (in, out); stored zeros are edges.
+
+        `dtype` None keeps float64 and turns anything else into float32. Raises as `from_coo` does.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> from gbnn.weights import Weights
+        >>> Weights.from_scipy(sp.eye_array(4, format="csr")).nnz
+        4
+        """
+        if not sp.issparse(matrix) or matrix.ndim != 2:
+            raise KindError("matrix", "a 2-D SciPy sparse matrix or array", type(matrix).__name__)
+        coo = matrix.tocoo()
+        if dtype is None:
+            dtype = np.float64 if coo.dtype == np.float64 else np.float32
+        return cls.from_coo(coo.row, coo.col, coo.data, coo.shape, dtype=dtype)
+
+    @classmethod
+    def from_dense(cls, array: Any, *, threshold: float = 0.0, dtype: Any = None) -> Weights:
+        """Build from a 2-D array, shape (in, out): entries with absolute value above `threshold` are edges.
+
+        Examples
+        --------
+        >>> from gbnn.weights import Weights
+        >>> Weights.from_dense([[0.0, 2.0], [0.1, -3.0]], threshold=0.5).to_coo()[:2]
+        (array([0, 1]), array([1, 1]))
+        """
+        dense = np.asarray(array)
+        if dense.ndim != 2:
+            raise ArgumentError("array", "2 dimensions (in, out)", f"shape {dense.shape}")
+        if dtype is None:
+            dtype = np.float64 if dense.dtype == np.float64 else np.float32
+        dense = _value_array(dense, real_dtype("dtype", dtype))
+        check_shape(*dense.shape)
+        check_finite("array", dense)
+        rows, columns = np.nonzero(np.abs(dense) > threshold)
+        return cls.from_coo(rows, columns, dense[rows, columns], dense.shape, dtype=dtype)
+
+    @classmethod
+    def from_graphblas(cls, matrix: gb.Matrix, *, dtype: Any = None) -> Weights:
+        """Build from a `graphblas.Matrix`, shape (in, out); its stored entries are the edges.
+
+        Examples
+        --------
+        >>> import graphblas as gb
+        >>> from gbnn.weights import Weights
+        >>> Weights.from_graphblas(gb.Matrix.from_coo([0], [2**59], 1.5, nrows=1, ncols=2**60)).nnz
+        1
+        """
+        if not isinstance(matrix, gb.Matrix):
+            raise KindError("matrix", "a graphblas.Matrix", type(matrix).__name__)
+        rows, columns, values = matrix.to_coo()
+        if dtype is None:
+            dtype = np.float64 if values.dtype == np.float64 else np.float32
+        return cls.from_coo(rows, columns, values, matrix.shape, dtype=dtype)
+
+    def to_coo(self) -> tuple[Array, Array, Array]:
+        """Return copies of sources, targets (int64) and values, each of shape (nnz,)."""
+        return self.sources, self.targets.copy(), self._values.copy()
+
+    def to_scipy(self) -> Any:
+        """Return a `scipy.sparse.csr_array` of shape (in, out); it takes O(nnz + in) memory."""
+        if self.in_features >= 2**40:
+            limit = "fewer than 2**40 inputs, for a row pointer each (to_coo has no such limit)"
+            raise ArgumentError("to_scipy", limit, self.in_features)
+        ids, starts, _ = self._edges.by_source
+        counts = np.zeros(self.in_features + 1, dtype=np.int64)
+        counts[ids + 1] = np.diff(starts)
+        parts = (self._values.copy(), self.targets.copy(), np.cumsum(counts))
+        return sp.csr_array(parts, shape=self.shape)
+
+    def to_dense(self) -> Array:
+        """Return a 2-D array, shape (in, out), zero where there is no edge (for small layers)."""
+        if self.in_features * self.out_features > 2**31:
+            raise ArgumentError(
+                "to_dense", "at most 2**31 entries", f"{self.in_features} x {self.out_features}"
+            )
+        dense = np.zeros(self.shape, dtype=self.dtype)
+        dense[self.sources, self.targets] = self._values
+        return dense
+
+    def to_graphblas(self) -> gb.Matrix:
+        """Return a `graphblas.Matrix` of its own memory, shape (in, out)."""
+        rows, columns, values = self.to_coo()
+        return gb.Matrix.from_coo(rows, columns, values, nrows=self.in_features, ncols=self.out_features)
+
+    # -- What it is ----------------------------------------------------------------------------------------
+
+    @property
+    def edges(self) -> Edges:
+        """Where the edges go."""
+        return self._edges
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """in_features, out_features."""
+        return self._edges.shape
+
+    @property
+    def in_features(self) -> int:
+        """Number of input neurons."""
+        return self.shape[0]
+
+    @property
+    def out_features(self) -> int:
+        """Number of output neurons."""
+        return self.shape[1]
+
+    @property
+    def nnz(self) -> int:
+        """Number of edges."""
+        return self._edges.nnz
+
+    @property
+    def density(self) -> float:
+        """Edges as a share of all in x out places."""
+        return self.nnz / (self.in_features * self.out_features)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64."""
+        return self._values.dtype
+
+    @property
+    def values(self) -> Array:
+        """Values of the edges in canonical order, shape (nnz,), read-only."""
+        view = self._values.view()
+        view.flags.writeable = False
+        return view
+
+    @property
+    def sources(self) -> Array:
+        """Source of each edge, int64, shape (nnz,)."""
+        return self._edges.sources
+
+    @property
+    def targets(self) -> Array:
+        """Target of each edge, int64, shape (nnz,)."""
+        return self._edges.targets
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now: indices and values of the views that exist."""
+        extra = 0 if self._target_values is None else self._target_values.nbytes
+        return self._edges.nbytes + self._values.nbytes + extra
+
+    def fan_in(self) -> tuple[Array, Array]:
+        """Return the targets that have edges (ascending) and how many each has."""
+        ids, starts, _ = self._edges.by_target
+        return ids, np.diff(starts)
+
+    def fan_out(self) -> tuple[Array, Array]:
+        """Return the sources that have edges (ascending) and how many each has."""
+        ids, starts, _ = self._edges.by_source
+        return ids, np.diff(starts)
+
+    def __repr__(self) -> str:
+        size = f"{self.in_features} x {self.out_features}"
+        return f"Weights({size}, nnz={self.nnz}, density={self.density:.3g}, {self.dtype})"
+
+    # -- Values --------------------------------------------------------------------------------------------
+
+    def assign(self, values: Any) -> None:
+        """Set the values: an array of shape (nnz,) in canonical order, or a scalar."""
+        self._values[...] = values
+        self._version += 1
+
+    def add(self, update: Array) -> None:
+        """Add an array of shape (nnz,) to the values, in place."""
+        self._values += update
+        self._version += 1
+
+    def astype(self, dtype: Any) -> Weights:
+        """Return the same edges with values of another dtype (float32 or float64); always a copy."""
+        return Weights(self._edges, self._values.astype(real_dtype("dtype", dtype)))
+
+    # -- Views for products --------------------------------------------------------------------------------
+
+    @property
+    def values_by_target(self) -> Array:
+        """Values in the order of `edges.by_target`, read-only by contract; brought up to date when asked."""
+        if self._target_values is None:
+            self._target_values = np.empty_like(self._values)
+        if self._target_version != self._version:
+            # mode="clip" lets NumPy write straight into `out`; the order is a permutation, so nothing clips.
+            np.take(self._values, self._edges.order, out=self._target_values, mode="clip")
+            self._target_version = self._version
+        return self._target_values
+
+    @property
+    def by_target(self) -> gb.Matrix:
+        """W as GraphBLAS reads it for `X @ W`: shape (in, out), compressed by target; lent, read-only."""
+        values = self.values_by_target
+        if self._by_target is None:
+            self._by_target = storage.lend_columns(*self._edges.by_target, values, self.shape)
+        return self._by_target
+
+    @property
+    def by_source(self) -> gb.Matrix:
+        """W transposed, for `dY @ W.T`: shape (out, in), compressed by source; lent, read-only."""
+        if self._by_source is None:
+            shape = (self.out_features, self.in_features)
+            self._by_source = storage.lend_columns(*self._edges.by_source, self._values, shape)
+        return self._by_source
+
+    # -- Rewiring ------------------------------------------------------------------------------------------
+
+    def rewire(self, drop: Any, sources: Any, targets: Any, values: Any = 0.0) -> Change:
+        """Drop edges and add others, in place; the new order and what became of the old edges comes back.
+
+        Parameters
+        ----------
+        drop : array_like of int, shape (d,)
+            Positions of the edges to drop.
+        sources, targets : array_like of int, shape (g,)
+            Edges to add. One that is dropped in the same call is a new edge; one that stays is an error.
+        values : array_like, shape (g,), or scalar
+            Values of the added edges.
+
+        Returns
+        -------
+        Change
+
+        Raises
+        ------
+        ArgumentError
+            On positions out of range or given twice, edges out of range, and edges that exist already;
+            the weights are then as they were.
+
+        Examples
+        --------
+        >>> from gbnn.weights import Weights
+        >>> w = Weights.from_coo([0, 1, 2], [0, 0, 0], [1.0, 2.0, 3.0], shape=(3, 2))
+        >>> change = w.rewire(drop=[1], sources=[0], targets=[1])
+        >>> w.sources, w.targets, w.values
+        (array([0, 0, 2]), array([0, 1, 0]), array([1., 0., 3.], dtype=float32))
+        >>> change.origin
+        array([ 0, -1,  2])
+        """
+        gone = np.asarray(drop, dtype=np.int64) if np.size(drop) else np.empty(0, dtype=np.int64)
+        if gone.size and (gone.min() < 0 or gone.max() >= self.nnz):
+            raise ArgumentError(
+                "drop", f"positions from 0 to {self.nnz - 1}", f"{gone.min()} to {gone.max()}"
+            )
+        keep = np.ones(self.nnz, dtype=bool)
+        keep[gone] = False
+        kept = np.flatnonzero(keep)
+        if kept.size + gone.size != self.nnz:
+            raise ArgumentError("drop", "each position once", f"{gone.size} positions, some twice")
+        fresh = np.asarray(sources).size
+        added = _value_array(values, self.dtype)
+        added = np.broadcast_to(added, (fresh,)) if added.ndim == 0 else added
+        if added.shape != (fresh,):
+            raise ArgumentError("values", f"{fresh} values, one for each new edge", added.shape)
+        check_finite("values", added)
+        edges, order = Edges.from_coo(
+            _joined(self.sources[kept], sources), _joined(self.targets[kept], targets), self.shape
+        )
+        origin = np.concatenate([kept, np.full(fresh, -1, dtype=np.int64)])[order]
+        moved = np.concatenate([self._values[kept], added])[order]
+        change = Change(origin, self.nnz)
+        self._edges, self._values = edges, moved
+        self._reset_views()
+        return change
+
+
+def _joined(kept: Array, fresh: Any) -> Array:
+    array = np.asarray(fresh)
+    return np.concatenate([kept, array]) if array.size else kept
+
+
+def _value_array(values: Any, dtype: np.dtype[Any]) -> Array:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise KindError("values", "real numbers", type(values).__name__) from None
+    with np.errstate(over="ignore"):  # what overflows becomes infinite and is reported as such
+        return array.astype(dtype)
