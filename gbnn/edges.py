@@ -162,6 +162,13 @@ class Edges:
             held.extend(self.by_target)
         return sum(a.nbytes for a in held)
 
+    def fans(self) -> tuple[Array, Array]:
+        """Return for each edge how many edges enter its target and how many leave its source, (nnz,) each."""
+        into, out_of = np.diff(self.by_target.starts), np.diff(self.by_source.starts)
+        fan_in = np.empty(self.nnz, dtype=np.int64)
+        fan_in[self.order] = np.repeat(into, into)
+        return fan_in, np.repeat(out_of, out_of)
+
     def find(self, sources: Array, targets: Array) -> Array:
         """Return the position of each given edge, or -1 where there is no such edge.
 

@@ -292,6 +292,11 @@ class Weights:
         """Return the same edges with values of another dtype (float32 or float64); always a copy."""
         return Weights(self._edges, self._values.astype(real_dtype("dtype", dtype)))
 
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Changes whenever the edges or their values do: a pullback checks it."""
+        return id(self._edges), self._version
+
     # -- Views for products --------------------------------------------------------------------------------
 
     @property
@@ -378,7 +383,9 @@ class Weights:
         moved = np.concatenate([self._values[kept], added])[order]
         change = Change(origin, self.nnz)
         self._edges, self._values = edges, moved
+        version = self._version + 1
         self._reset_views()
+        self._version = version
         return change
 
 

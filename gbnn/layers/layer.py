@@ -129,6 +129,11 @@ class Layer(ABC):
         held = [*self.parameters().values(), *self.buffers().values()]
         return sum(p.nbytes for p in held)
 
+    @property
+    def kind(self) -> str:
+        """Name in tables."""
+        return repr(self)
+
     def describe(self) -> str:
         """Return a table of the layers: shapes, nnz, density, bytes."""
         rows = [("layer", "kind", "shape", "nnz", "density", "bytes")]
@@ -141,7 +146,7 @@ class Layer(ABC):
             places = (layer.in_features or 0) * (layer.out_features or 0)
             density = f"{layer.own_nnz / places:.4g}" if layer.own_nnz and places else ""
             nnz = f"{layer.own_nnz:,}" if layer.own_nnz else ""
-            rows.append((path or "-", repr(layer), shape, nnz, density, f"{size:,}" if size else ""))
+            rows.append((path or "-", layer.kind, shape, nnz, density, f"{size:,}" if size else ""))
         rows.append(("total", "", "", f"{self.nnz:,}", "", f"{self.nbytes:,}"))
         widths = [max(len(row[i]) for row in rows) for i in range(6)]
         aligned = [

@@ -1,0 +1,1 @@
+"""Workloads, peers and the table that `gbnn bench` prints; filled by later issues."""

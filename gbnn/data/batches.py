@@ -1,0 +1,197 @@
+"""Mini-batches of arrays and of SciPy CSR, whose rows are made dense one batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gbnn.data.checks import check_csr, check_values, is_sparse, real_array, real_csr
+from gbnn.errors import ArgumentError, KindError, check_int, generator
+
+__all__ = ["Batches", "batches"]
+
+Array = np.ndarray[Any, Any]
+
+MAX_ENTRIES = 2**31
+"""Most entries of one dense batch: beyond it the cause is a mistaken shape, and the machine would swap."""
+
+
+class Batches:
+    """Pairs (x, y) of mini-batches; one `iter` is one epoch, in a fresh random order.
+
+    Parameters
+    ----------
+    x : array_like or SciPy sparse, shape (rows, features)
+        Samples, one a row: any real dtype and memory order, also a `numpy.memmap`. It is kept, not copied.
+        Sparse formats other than CSR are converted to CSR once; rows become dense one batch at a time only.
+    y : array_like or SciPy sparse, shape (rows,) or (rows, outputs), optional
+        Targets. Those of a batch keep their dtype, and stay CSR if they are sparse. Without `y` each pair ends
+        in None.
+    batch_size : int
+        Rows in a batch; the last of an epoch may be smaller.
+    seed : int or numpy.random.Generator, optional
+        Where the orders come from; None is 0. A Generator is used as it is, and shared with the caller.
+    shuffle : bool
+        False keeps the order of the rows and draws nothing.
+    drop_last : bool
+        Leave out a last batch that is smaller than the others.
+    dtype : dtype
+        float32 or float64: what the batches of `x` are made of.
+
+    Attributes
+    ----------
+    rows, features, batch_size : int
+    dtype : numpy.dtype
+    generator : numpy.random.Generator
+        Its state is all that has to be saved for the next epoch to come out the same.
+
+    Raises
+    ------
+    KindError
+        On anything but real numbers, and on dtypes other than float32 and float64.
+    ArgumentError
+        On shapes that do not fit each other, no rows or no features, a batch size below 1 (or above `rows`
+        with `drop_last`), sparse indices outside their shape, and numbers too large for `dtype`.
+    NonFiniteError
+        On NaN or infinity in `x` or `y`, naming the place.
+
+    Notes
+    -----
+    Every batch of `x` is a new array in Fortran order, shape (batch, features): each feature's values are
+    contiguous, which is what the layers take without a copy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbnn.data import Batches
+    >>> epoch = Batches(np.arange(10).reshape(5, 2), [0, 1, 0, 1, 0], batch_size=2, shuffle=False)
+    >>> len(epoch)
+    3
+    >>> for x, y in epoch:
+    ...     print(x.tolist(), y)
+    [[0.0, 1.0], [2.0, 3.0]] [0 1]
+    [[4.0, 5.0], [6.0, 7.0]] [0 1]
+    [[8.0, 9.0]] [0]
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int = 128,
+        *,
+        seed: int | np.random.Generator | None = 0,
+        shuffle: bool = True,
+        drop_last: bool = False,
+        dtype: Any = np.float32,
+    ) -> None:
+        self.dtype = _float_dtype(dtype)
+        self._x = _samples(x, self.dtype)
+        self.rows, self.features = (int(n) for n in self._x.shape)
+        self._y = None if y is None else _targets(y, self.rows)
+        self.batch_size = check_int("batch_size", batch_size, 1)
+        if min(self.batch_size, self.rows) * self.features > MAX_ENTRIES:
+            most = f"at most {MAX_ENTRIES} entries in a dense batch"
+            raise ArgumentError("batch_size", most, f"{self.batch_size} rows of {self.features} features")
+        if drop_last and self.batch_size > self.rows:
+            raise ArgumentError("batch_size", f"at most {self.rows} rows with drop_last", self.batch_size)
+        self.generator = generator("seed", 0 if seed is None else seed)
+        self._shuffle = bool(shuffle)
+        self._drop_last = bool(drop_last)
+
+    def __len__(self) -> int:
+        whole, rest = divmod(self.rows, self.batch_size)
+        return whole if self._drop_last or rest == 0 else whole + 1
+
+    def __iter__(self) -> Iterator[tuple[Array, Any]]:
+        # Drawn here and not at the first `next`: the order of epochs is the order of the `iter` calls.
+        order = self.generator.permutation(self.rows) if self._shuffle else None
+        return self._epoch(order)
+
+    def __repr__(self) -> str:
+        kind = "CSR" if is_sparse(self._x) else "dense"
+        return f"Batches({self.rows} x {self.features} {kind}, batch_size={self.batch_size}, {len(self)} batches)"
+
+    def _epoch(self, order: Array | None) -> Iterator[tuple[Array, Any]]:
+        buffer = self._gather_buffer() if order is not None else None
+        for k in range(len(self)):
+            span = slice(k * self.batch_size, min((k + 1) * self.batch_size, self.rows))
+            picked: Any = span if order is None else order[span]
+            yield self._dense(picked, buffer), None if self._y is None else self._y[picked]
+
+    def _gather_buffer(self) -> Array | None:
+        # np.take into memory that stays is several times faster than a new temporary for each batch, whose pages
+        # the system hands out and takes back; but it would copy the whole of `x` if that were not C-ordered.
+        x = self._x
+        if is_sparse(x) or not (x.flags.c_contiguous and x.flags.aligned):
+            return None
+        return np.empty((min(self.batch_size, self.rows), self.features), dtype=x.dtype)
+
+    def _dense(self, picked: Any, buffer: Array | None) -> Array:
+        if is_sparse(self._x):
+            rows = self._x[picked].astype(self.dtype, copy=False)
+            dense: Array = rows.toarray(order="F")
+            return dense
+        if buffer is None:
+            rows = self._x[picked]
+        else:
+            rows = buffer[: len(picked)]
+            np.take(self._x, picked, axis=0, out=rows, mode="clip")  # any other mode buffers once more
+        # One strided copy transposes and converts.
+        batch = np.empty((self.features, rows.shape[0]), dtype=self.dtype)
+        batch[...] = rows.T
+        return batch.T
+
+
+def batches(
+    x: Any,
+    y: Any = None,
+    batch_size: int = 128,
+    *,
+    seed: int | np.random.Generator | None = 0,
+    shuffle: bool = True,
+    drop_last: bool = False,
+    dtype: Any = np.float32,
+) -> Batches:
+    """Return mini-batches of `x` and `y`; parameters, errors and order are those of `Batches`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from gbnn.data import batches
+    >>> for x, y in batches(sp.eye_array(3, format="csr"), [5, 6, 7], batch_size=2, seed=1):
+    ...     print(x.shape, x.flags.f_contiguous, y)
+    (2, 3) True [7 6]
+    (1, 3) True [5]
+    """
+    return Batches(x, y, batch_size, seed=seed, shuffle=shuffle, drop_last=drop_last, dtype=dtype)
+
+
+def _float_dtype(dtype: Any) -> np.dtype[Any]:
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind not in (np.float32, np.float64):
+        raise KindError("dtype", "float32 or float64", dtype)
+    return kind
+
+
+def _samples(x: Any, dtype: np.dtype[Any]) -> Any:
+    samples = real_csr("x", x) if is_sparse(x) else real_array("x", x)
+    if samples.ndim != 2 or 0 in samples.shape:
+        raise ArgumentError("x", "shape (rows, features), at least one of each", f"shape {samples.shape}")
+    (check_csr if is_sparse(samples) else check_values)("x", samples, dtype)
+    return samples
+
+
+def _targets(y: Any, rows: int) -> Any:
+    targets = real_csr("y", y) if is_sparse(y) else real_array("y", y)
+    if targets.ndim not in (1, 2) or targets.shape[0] != rows:
+        wanted = f"shape ({rows},) or ({rows}, outputs), a row for each of x"
+        raise ArgumentError("y", wanted, f"shape {targets.shape}")
+    # float64 is no limit here: targets are not converted.
+    (check_csr if is_sparse(targets) else check_values)("y", targets, np.dtype(np.float64))
+    return targets

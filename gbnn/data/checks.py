@@ -1,0 +1,98 @@
+"""What batches and files both check of arrays and matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gbnn.errors import ArgumentError, KindError, NonFiniteError, check_finite
+
+__all__ = ["check_csr", "check_values", "real_array", "real_csr"]
+
+Array = np.ndarray[Any, Any]
+
+# A deflate stream never grows by more than this on decompression: a bound on what a compressed file can hold,
+# so that a header which claims more is found out before any memory is set aside for it.
+DEFLATE_RATIO = 1032
+
+
+def real_array(where: str, values: Any) -> Array:
+    """Return `values` as an array of real numbers in this machine's byte order, without a copy if possible.
+
+    Raises
+    ------
+    KindError
+        If it is not rectangular, or holds anything but booleans, integers and floats.
+    """
+    try:
+        array: Array = np.asarray(values)
+    except ValueError:
+        raise KindError(where, "a rectangular array of numbers", type(values).__name__) from None
+    if array.dtype.kind not in "fiub":
+        raise KindError(where, "real numbers", f"dtype {array.dtype}")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def check_values(where: str, array: Array, dtype: np.dtype[Any]) -> None:
+    """Raise unless every number of a real `array` is finite, also as `dtype` (float32 or float64).
+
+    Raises
+    ------
+    NonFiniteError
+        Naming the first NaN or infinite entry.
+    ArgumentError
+        If a finite number is too large for `dtype`.
+    """
+    if array.dtype.kind != "f" or array.size == 0:
+        return
+    check_finite(where, array)
+    limit = np.finfo(dtype).max
+    if np.finfo(array.dtype).max > limit:
+        # Two passes without a temporary, where np.abs would copy the whole array.
+        largest = max(-array.min(), array.max())
+        if largest > limit:
+            raise ArgumentError(where, f"numbers that fit in {dtype}", f"one of size {largest}")
+
+
+def check_csr(where: str, matrix: Any, dtype: np.dtype[Any]) -> None:
+    """Raise as `check_values` does over the stored entries of a CSR matrix, naming row and column."""
+    try:
+        check_values(where, matrix.data, dtype)
+    except NonFiniteError:
+        at = int(np.argmin(np.isfinite(matrix.data)))
+        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+        place = f"{matrix.data[at]} at [{row}, {matrix.indices[at]}]"
+        raise NonFiniteError(where, "finite numbers", place) from None
+
+
+def real_csr(where: str, matrix: Any) -> Any:
+    """Return a SciPy sparse matrix or array as CSR of real numbers whose indices are safe to follow.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not 2-D, or its indices point outside its shape.
+    KindError
+        If it holds anything but booleans, integers and floats.
+    """
+    if matrix.ndim != 2:
+        raise ArgumentError(where, "2 dimensions", f"shape {matrix.shape}")
+    if matrix.dtype.kind not in "fiub":
+        raise KindError(where, "real numbers", f"dtype {matrix.dtype}")
+    rows = matrix.tocsr()
+    try:
+        # SciPy's compiled loops trust the indices: what points outside would write outside.
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise ArgumentError(where, "indices within the shape, rows in order", error) from None
+    # SciPy has no loops for half floats and foreign byte orders.
+    if rows.dtype == np.float16:
+        return rows.astype(np.float32)
+    return rows if rows.dtype.isnative else rows.astype(rows.dtype.newbyteorder("="))
+
+
+def is_sparse(values: Any) -> bool:
+    """Whether `values` is a SciPy sparse matrix or array of any format."""
+    return bool(sp.issparse(values))

@@ -1,0 +1,1 @@
+"""The network as a graph: paths, degrees, spectra and reports; filled by later issues."""

@@ -1,0 +1,54 @@
+"""Layers: differentiable functions of a batch, each with named parameters and a pullback."""
+
+from gbnn.layers.activations import (
+    Activation,
+    Gelu,
+    Identity,
+    LeakyRelu,
+    Relu,
+    Sigmoid,
+    Silu,
+    Softplus,
+    Tanh,
+    activation,
+)
+from gbnn.layers.chain import Chain, Concatenate, Parallel, Residual
+from gbnn.layers.dense import Dense
+from gbnn.layers.dropout import Dropout
+from gbnn.layers.init import Initializer, glorot, he, normal, uniform, zeros
+from gbnn.layers.layer import Gradients, Layer, Parameter, Pullback, as_batch
+from gbnn.layers.linear import Linear
+from gbnn.layers.normalize import BatchNorm, LayerNorm
+
+__all__ = [
+    "Activation",
+    "BatchNorm",
+    "Chain",
+    "Concatenate",
+    "Dense",
+    "Dropout",
+    "Gelu",
+    "Gradients",
+    "Identity",
+    "Initializer",
+    "Layer",
+    "LayerNorm",
+    "LeakyRelu",
+    "Linear",
+    "Parallel",
+    "Parameter",
+    "Pullback",
+    "Relu",
+    "Residual",
+    "Sigmoid",
+    "Silu",
+    "Softplus",
+    "Tanh",
+    "activation",
+    "as_batch",
+    "glorot",
+    "he",
+    "normal",
+    "uniform",
+    "zeros",
+]

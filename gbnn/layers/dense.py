@@ -1,0 +1,111 @@
+"""`Dense`: an ordinary full layer, for small heads where every edge exists anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from gbnn.errors import ArgumentError, check_finite, check_int, generator
+from gbnn.layers.init import Initializer, he
+from gbnn.layers.layer import Gradients, Layer, Parameter, Pullback, as_batch
+from gbnn.weights import real_dtype
+
+__all__ = ["Dense"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Dense(Layer):
+    """``y = x W + bias`` with a full array W: the interface of `Linear`, computed by BLAS.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (in, out), float32 or float64
+    bias : ndarray, shape (out,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbnn import layers
+    >>> head = layers.Dense.random(100, 10, seed=0)
+    >>> head.nnz, head.forward(np.ones((4, 100)))[0].shape
+    (1000, (4, 10))
+    """
+
+    def __init__(self, weights: Array, bias: Any = None) -> None:
+        self.weights = np.array(weights)
+        if self.weights.ndim != 2 or 0 in self.weights.shape:
+            raise ArgumentError("weights", "shape (in, out)", f"shape {self.weights.shape}")
+        dtype = real_dtype("weights", self.weights.dtype)
+        check_finite("weights", self.weights)
+        self.in_features, self.out_features = self.weights.shape
+        self.bias: Array | None = None
+        if bias is not None:
+            self.bias = np.array(bias, dtype=dtype)
+            if self.bias.shape != (self.out_features,):
+                raise ArgumentError("bias", f"shape ({self.out_features},)", f"shape {self.bias.shape}")
+            check_finite("bias", self.bias)
+
+    @classmethod
+    def random(
+        cls,
+        in_features: int,
+        out_features: int,
+        *,
+        bias: bool = True,
+        init: Initializer = he,
+        dtype: Any = np.float32,
+        seed: int | np.random.Generator = 0,
+    ) -> Self:
+        """Make a layer with random weights (`init` as in `Linear.random`) and a bias of zeros."""
+        limit = 2**31
+        rows = check_int("in_features", in_features, 1, limit)
+        columns = check_int("out_features", out_features, 1, limit // rows)
+        fans = np.full(rows * columns, rows), np.full(rows * columns, columns)
+        values = init(generator("seed", seed), *fans).astype(real_dtype("dtype", dtype))
+        return cls(values.reshape(rows, columns), np.zeros(columns) if bias else None)
+
+    @property
+    def own_nnz(self) -> int:
+        """Every place holds a weight."""
+        return int(self.weights.size)
+
+    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+        """Compute ``x W + bias``; see `Layer.forward`."""
+        x = as_batch("Dense.forward x", x, self.in_features, self.weights.dtype)
+        # Transposed twice: BLAS then writes the Fortran order that every activation has.
+        y = (self.weights.T @ x.T).T
+        if self.bias is not None:
+            y += self.bias
+
+        def pullback(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+            gradients = {"weights": x.T @ dy}
+            if self.bias is not None:
+                gradients["bias"] = dy.sum(axis=0)
+            return ((self.weights @ dy.T).T if inputs else None), gradients
+
+        return y, pullback
+
+    def own_parameters(self) -> dict[str, Parameter]:
+        """Return weights, and bias where there is one."""
+        return {"weights": self.weights} if self.bias is None else {"weights": self.weights, "bias": self.bias}
+
+    @classmethod
+    def restore(
+        cls, config: dict[str, Any], arrays: Mapping[str, Parameter], children: dict[str, Layer]
+    ) -> Self:
+        """Make the layer again; see `Layer.restore`."""
+        weights = arrays.get("weights")
+        if not isinstance(weights, np.ndarray) or not set(arrays) <= {"weights", "bias"}:
+            raise ArgumentError("Dense", "an array of weights and perhaps a bias", sorted(arrays))
+        return cls(weights, arrays.get("bias"))
+
+    @property
+    def kind(self) -> str:
+        """Name in tables."""
+        return "Dense"
+
+    def __repr__(self) -> str:
+        return f"Dense({self.in_features} x {self.out_features}{'' if self.bias is None else ', bias'})"

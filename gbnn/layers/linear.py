@@ -1,0 +1,184 @@
+"""`Linear`: a layer of edges over any semiring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from gbnn.edges import Edges, check_shape
+from gbnn.errors import ArgumentError, KindError, check_finite, check_float, check_int, generator
+from gbnn.layers.init import Initializer, he, uniform
+from gbnn.layers.layer import Layer, Parameter, Pullback, as_batch
+from gbnn.sampling import distinct_edges
+from gbnn.semirings import Semiring, plus_times
+from gbnn.weights import Weights, real_dtype
+
+__all__ = ["Linear"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Linear(Layer):
+    """A truly sparse layer: ``y = x ⊕.⊗ W (⊕ bias)``.
+
+    Parameters
+    ----------
+    weights : Weights, shape (in, out)
+    bias : ndarray, shape (out,), optional
+        One more edge, from a constant input whose value is the identity of ⊗: the ordinary bias in
+        plus_times, a constant candidate of the minimum in min_plus.
+    semiring : Semiring
+        Default plus_times, the ordinary network.
+
+    Notes
+    -----
+    An output with no incoming edge gives the bias, or the identity of ⊕ (0 in plus_times, +∞ in min_plus).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbnn import layers
+    >>> layer = layers.Linear.random(1000, 500, nnz=2000, seed=0)
+    >>> layer
+    Linear(1000 x 500, nnz=2000, density=0.004, plus_times, bias)
+    >>> y, pullback = layer.forward(np.ones((8, 1000)))
+    >>> dx, gradients = pullback(np.ones_like(y))
+    >>> y.shape, dx.shape, np.asarray(gradients["weights"]).shape, gradients["bias"].shape
+    ((8, 500), (8, 1000), (2000,), (500,))
+    """
+
+    def __init__(self, weights: Weights, bias: Any = None, semiring: Semiring = plus_times) -> None:
+        if not isinstance(weights, Weights):
+            raise KindError("weights", "a gbnn Weights", type(weights).__name__)
+        if not isinstance(semiring, Semiring):
+            raise KindError("semiring", "a gbnn Semiring", type(semiring).__name__)
+        self.weights = weights
+        self.semiring = semiring
+        self.bias: Array | None = None
+        if bias is not None:
+            self.bias = np.array(bias, dtype=weights.dtype)
+            if self.bias.shape != (weights.out_features,):
+                raise ArgumentError("bias", f"shape ({weights.out_features},)", f"shape {self.bias.shape}")
+            if np.isnan(self.bias).any():
+                check_finite("bias", self.bias)
+
+    @property
+    def in_features(self) -> int:  # type: ignore[override]
+        """Number of inputs."""
+        return self.weights.in_features
+
+    @property
+    def out_features(self) -> int:  # type: ignore[override]
+        """Number of outputs."""
+        return self.weights.out_features
+
+    @classmethod
+    def random(
+        cls,
+        in_features: int,
+        out_features: int,
+        *,
+        nnz: int | None = None,
+        density: float | None = None,
+        semiring: Semiring = plus_times,
+        bias: bool = True,
+        init: Initializer | None = None,
+        dtype: Any = np.float32,
+        seed: int | np.random.Generator = 0,
+    ) -> Self:
+        """Make a layer with exactly `nnz` random edges.
+
+        Parameters
+        ----------
+        in_features, out_features : int
+            From 1 to 2**60.
+        nnz : int, optional
+            Number of edges; or give `density`, their share of all in x out places, in (0, 1].
+        semiring : Semiring
+        bias : bool
+            It starts at 0 where initial weights are centred on it, else in the weights' own range.
+        init : callable, optional
+            ``init(rng, fan_in, fan_out) -> values``; default `he` by each neuron's own fan-in, or the
+            semiring's own range.
+        dtype : dtype
+            float32 or float64.
+        seed : int or numpy.random.Generator
+
+        Raises
+        ------
+        ArgumentError, KindError
+            If the sizes make no sense, or more edges are asked for than there are places.
+
+        Examples
+        --------
+        >>> from gbnn import layers
+        >>> layers.Linear.random(2**60, 2**60, nnz=1000, bias=False, seed=0).nbytes < 100_000
+        True
+        """
+        shape = check_shape(in_features, out_features)
+        rng = generator("seed", seed)
+        kind = real_dtype("dtype", dtype)
+        count = _edge_count(shape, nnz, density)
+        if bias and out_features > 2**31:
+            raise ArgumentError("bias", "False for more than 2**31 outputs (a bias is dense)", bias)
+        edges, _ = Edges.from_coo(*distinct_edges(rng, shape, count), shape)
+        draw = init or (he if semiring.span is None else uniform(*semiring.span))
+        values = np.asarray(draw(rng, *edges.fans())).astype(kind)
+        start = None
+        if bias:
+            start = np.zeros(out_features) if semiring.span is None else rng.uniform(*semiring.span, out_features)
+        return cls(Weights(edges, values), start, semiring)
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, bias: Any = None, semiring: Semiring = plus_times) -> Self:
+        """Make a layer of a SciPy sparse matrix of shape (in, out); its stored entries are the edges."""
+        return cls(Weights.from_scipy(matrix), bias, semiring)
+
+    @classmethod
+    def from_dense(
+        cls, array: Any, bias: Any = None, semiring: Semiring = plus_times, *, threshold: float = 0.0
+    ) -> Self:
+        """Make a layer of an array of shape (in, out): entries beyond `threshold` in size are the edges."""
+        return cls(Weights.from_dense(array, threshold=threshold), bias, semiring)
+
+    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+        """Compute ``x ⊕.⊗ W (⊕ bias)``; see `Layer.forward`. Cost: O(batch x nnz)."""
+        x = as_batch("Linear.forward x", x, self.in_features, self.weights.dtype)
+        return self.semiring.product(x, self.weights, self.bias)
+
+    def own_parameters(self) -> dict[str, Parameter]:
+        """Return weights, and bias where there is one."""
+        return {"weights": self.weights} if self.bias is None else {"weights": self.weights, "bias": self.bias}
+
+    def config(self) -> dict[str, Any]:
+        """Return the semiring."""
+        return {"semiring": self.semiring}
+
+    @classmethod
+    def restore(
+        cls, config: dict[str, Any], arrays: Mapping[str, Parameter], children: dict[str, Layer]
+    ) -> Self:
+        """Make the layer again; see `Layer.restore`."""
+        weights = arrays.get("weights")
+        if not isinstance(weights, Weights) or not set(arrays) <= {"weights", "bias"}:
+            raise ArgumentError("Linear", "weights and perhaps a bias", sorted(arrays))
+        return cls(weights, arrays.get("bias"), config["semiring"])
+
+    @property
+    def kind(self) -> str:
+        """Name in tables."""
+        return f"Linear {self.semiring}"
+
+    def __repr__(self) -> str:
+        inside = repr(self.weights)[len("Weights(") :].rsplit(", ", 1)[0]
+        return f"Linear({inside}, {self.semiring}{'' if self.bias is None else ', bias'})"
+
+
+def _edge_count(shape: tuple[int, int], nnz: int | None, density: float | None) -> int:
+    if (nnz is None) == (density is None):
+        raise ArgumentError("nnz, density", "exactly one of them", "both" if nnz is not None else "neither")
+    if nnz is not None:
+        return check_int("nnz", nnz, 0)
+    return round(check_float("density", density, 0, 1, open_low=True) * shape[0] * shape[1])

@@ -1,0 +1,78 @@
+"""The ways to compute a product and its adjoint that semirings choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from graphblas import binary, semiring
+
+from gbnn import storage
+from gbnn.semirings import kernels
+from gbnn.weights import Weights
+
+if TYPE_CHECKING:
+    from gbnn.semirings.semiring import Semiring
+
+Array = np.ndarray[Any, Any]
+
+
+def by_graphblas(operator: Any, accumulate: Any) -> Callable[..., Array]:
+    """Return the route by a GraphBLAS semiring: C ⊕= X ⊕.⊗ W into a full C that holds the bias already.
+
+    With a built-in ("factory") operator, one dtype and ⊕ as the accumulator this runs in place, in
+    SuiteSparse's full-times-sparse kernel (saxpy5).
+    """
+
+    def forward(s: Semiring, x: Array, weights: Weights, bias: Array | None) -> Array:
+        fill = s.identity if bias is None else bias
+        out = storage.Output(x.shape[0], weights.out_features, x.dtype, fill)
+        if weights.nnz:
+            out.matrix(accumulate) << operator(storage.lend_full(x) @ weights.by_target)
+        return out.take()
+
+    return forward
+
+
+def by_kernel(s: Semiring, x: Array, weights: Weights, bias: Array | None) -> Array:
+    """Compute the product by the compiled loop over edges."""
+    y = np.empty((x.shape[0], weights.out_features), dtype=x.dtype, order="F")
+    y[...] = s.identity if bias is None else bias
+    values = weights.values_by_target
+    kernels.product(s.add, s.multiply, x.T, *weights.edges.by_target, values, y.T)
+    return y
+
+
+def adjoint_by_kernel(
+    s: Semiring, x: Array, weights: Weights, bias: Array | None, y: Array, dy: Array, inputs: bool
+) -> tuple[Array | None, Array, Array | None]:
+    """Compute the adjoint of any semiring from its scalar partials."""
+    if np.isinf(s.identity):
+        dy = np.where(np.isinf(y), dy.dtype.type(0), dy)  # nothing came in, or nothing finite
+    if s.selective:
+        count = np.zeros(y.shape, dtype=dy.dtype, order="F")
+        if bias is not None:
+            count += y == bias
+        values = weights.values_by_target
+        kernels.count_ties(s.multiply, x.T, *weights.edges.by_target, values, y.T, count.T)
+        dy = dy / np.maximum(count, 1)
+    dx = np.zeros(x.shape, dtype=x.dtype, order="F")
+    dw = np.empty(weights.nnz, dtype=x.dtype)
+    by_source, dy_t = weights.edges.by_source, np.asfortranarray(dy).T
+    kernels.adjoint(
+        s.multiply, s.partials, s.selective, x.T, *by_source, weights.values, y.T, dy_t, dx.T, dw, inputs
+    )
+    dbias = None
+    if bias is not None:
+        dbias = np.empty(bias.shape, dtype=x.dtype)
+        kernels.bias_adjoint(s.partials, s.selective, x.dtype.type(s.one), bias, y.T, dy_t, dbias)
+    return (dx if inputs else None), dw, dbias
+
+
+def times_transposed(dy: Array, weights: Weights) -> Array:
+    """Return dY @ Wᵀ over plus_times, by GraphBLAS's in-place kernel on the view by source."""
+    out = storage.Output(dy.shape[0], weights.in_features, dy.dtype)
+    if weights.nnz:
+        out.matrix(binary.plus) << semiring.plus_times(storage.lend_full(dy) @ weights.by_source)
+    return out.take()

@@ -1,0 +1,77 @@
+"""Tropical semirings, whose ⊗ is addition: min_plus (shortest paths), max_plus (morphology, Viterbi)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from graphblas import monoid, semiring
+
+from gbnn import storage
+from gbnn.semirings.real import maximum, minimum
+from gbnn.semirings.routes import by_graphblas, by_kernel
+from gbnn.semirings.semiring import Route, Semiring, scalar
+from gbnn.weights import Weights
+
+Array = np.ndarray[Any, Any]
+
+
+@scalar
+def add_costs(x: float, w: float) -> float:
+    """⊗ of the tropical semirings."""
+    return x + w
+
+
+@scalar
+def _selected_plus_partials(x: float, w: float, y: float) -> tuple[float, float]:
+    chosen = 1 if x + w == y else 0
+    return chosen, chosen
+
+
+def _max_plus_by_min_plus(s: Semiring, x: Array, weights: Weights, bias: Array | None) -> Array:
+    """max_plus(X, W) = -min_plus(-X, -W): GraphBLAS has a built-in kernel for min_plus only.
+
+    Negation is exact, so the result equals the definition bit by bit.
+    """
+    fill = -s.identity if bias is None else -bias
+    out = storage.Output(x.shape[0], weights.out_features, x.dtype, fill)
+    if weights.nnz:
+        negated = storage.lend_columns(*weights.edges.by_target, -weights.values_by_target, weights.shape)
+        out.matrix(monoid.min) << semiring.min_plus(storage.lend_full(-x) @ negated)
+    y = out.take()
+    return np.negative(y, out=y)
+
+
+min_plus = Semiring(
+    name="min_plus",
+    add=minimum,
+    identity=math.inf,
+    multiply=add_costs,
+    partials=_selected_plus_partials,
+    one=0.0,
+    selective=True,
+    routes=(
+        Route("kernel", by_kernel),
+        Route("graphblas", by_graphblas(semiring.min_plus, monoid.min)),
+    ),
+    span=(-1.0, 1.0),
+)
+"""(min, +): shortest paths. An output no edge reaches is +∞."""
+
+max_plus = Semiring(
+    name="max_plus",
+    add=maximum,
+    identity=-math.inf,
+    multiply=add_costs,
+    partials=_selected_plus_partials,
+    one=0.0,
+    selective=True,
+    routes=(
+        Route("kernel", by_kernel),
+        Route("isomorphism", _max_plus_by_min_plus),
+        Route("graphblas", by_graphblas(semiring.max_plus, monoid.max)),
+    ),
+    span=(-1.0, 1.0),
+)
+"""(max, +): dilation in morphology, Viterbi. An output no edge reaches is -∞."""
