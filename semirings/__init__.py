@@ -8,7 +8,8 @@ from gbnn.semirings.gradients import EdgeGradient, Probe
 from gbnn.semirings.log import log_plus
 from gbnn.semirings.order import max_min, min_max, plus_min
 from gbnn.semirings.real import max_times, min_times, plus_times
-from gbnn.semirings.semiring import Semiring, define
+from gbnn.semirings.scalars import define
+from gbnn.semirings.semiring import Semiring
 from gbnn.semirings.tropical import max_plus, min_plus
 
 __all__ = [

@@ -10,7 +10,8 @@ from graphblas import binary, monoid, semiring
 from gbnn import storage
 from gbnn.semirings.real import plus
 from gbnn.semirings.routes import by_graphblas
-from gbnn.semirings.semiring import Route, Semiring, scalar
+from gbnn.semirings.scalars import scalar
+from gbnn.semirings.semiring import Route, Semiring
 from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]

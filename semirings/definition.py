@@ -16,7 +16,8 @@ Array = np.ndarray[Any, Any]
 
 
 def _over_batch(function: Any) -> Callable[..., Any]:
-    return np.frompyfunc(getattr(function, "py_func", function), function.py_func.__code__.co_argcount, 1)
+    over: Callable[..., Any] = np.frompyfunc(function.py_func, 2, 1)
+    return over
 
 
 def product(semiring: Semiring, x: Array, weights: Weights, bias: Array | None = None) -> Array:
@@ -48,6 +49,10 @@ def adjoint(
     assert semiring.partials is not None  # noqa: S101 (an oracle for differentiable semirings)
     partials = semiring.partials.py_func  # type: ignore[attr-defined]
     multiply = semiring.multiply.py_func  # type: ignore[attr-defined]
+
+    def term(x: float, w: float) -> Any:
+        return y.dtype.type(multiply(x, w))  # as y holds it
+
     sources, targets, values = weights.to_coo()
     dx, dw = np.zeros_like(x), np.zeros_like(values)
     dbias = None if bias is None else np.zeros_like(bias)
@@ -55,16 +60,17 @@ def adjoint(
         for j in range(weights.out_features):
             if np.isinf(semiring.identity) and np.isinf(y[b, j]):
                 continue
-            into = np.flatnonzero(targets == j)
-            ties = 1
+            into: Any = np.flatnonzero(targets == j)
+            ties, chosen = 1, True
             if semiring.selective:
-                ties = sum(multiply(x[b, sources[e]], values[e]) == y[b, j] for e in into)
-                ties += bias is not None and bool(bias[j] == y[b, j])
+                into = [e for e in into if term(x[b, sources[e]], values[e]) == y[b, j]]
+                chosen = bias is not None and bool(bias[j] == y[b, j])
+                ties = len(into) + chosen
             share = dy[b, j] / max(ties, 1)
             for e in into:
                 by_x, by_w = partials(x[b, sources[e]], values[e], y[b, j])
                 dx[b, sources[e]] += share * by_x
                 dw[e] += share * by_w
-            if dbias is not None and bias is not None:
+            if dbias is not None and bias is not None and chosen:
                 dbias[j] += share * partials(semiring.one, bias[j], y[b, j])[1]
     return dx, dw, dbias

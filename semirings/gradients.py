@@ -111,13 +111,16 @@ class EdgeGradient:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self.array()
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
+        if dtype is None or np.dtype(dtype) == array.dtype:
+            return array.copy() if copy else array
+        if copy is False:
+            raise ArgumentError("copy", f"True or None for {np.dtype(dtype)} of {array.dtype}", copy)
+        return array.astype(dtype)
 
     @property
     def probe(self) -> Probe:
         """The derivatives of absent edges; ArgumentError where the semiring has none."""
         if self._factor is not None:
-            raise ArgumentError("probe", "a plus_times layer: only there is an absent edge one of weight 0", "log_plus")
+            only = "a plus_times layer: only there is an absent edge one of weight 0"
+            raise ArgumentError("probe", only, "log_plus")
         return Probe(self._x, self._dy)

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
+from gbnn.errors import GbnnError
+
 Array = np.ndarray[Any, Any]
 
 # Numba's fallback thread pool ("workqueue", where no OpenMP runtime is installed) aborts the process when
@@ -26,8 +28,11 @@ _LAUNCH = threading.Lock()
 
 def _launched(kernel: Callable[..., Any]) -> Callable[..., None]:
     def launch(*arguments: Any) -> None:
-        with _LAUNCH:
-            kernel(*arguments)
+        try:
+            with _LAUNCH:
+                kernel(*arguments)
+        except SystemError as error:  # numba's, when a function raises inside a parallel loop
+            raise GbnnError("semiring", "scalar functions that raise no exception", error.__cause__) from error
 
     launch.__doc__ = kernel.__doc__
     return launch

@@ -1,4 +1,4 @@
-"""log_plus, (log(exp a + exp b), +): the smooth form of max_plus; sums of probabilities kept as logarithms."""
+"""log_plus, (log(exp a + exp b), +): the smooth form of max_plus; sums of probabilities, as logarithms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from graphblas import binary, semiring
 from gbnn import storage
 from gbnn.semirings.gradients import EdgeGradient
 from gbnn.semirings.routes import adjoint_by_kernel, by_kernel
-from gbnn.semirings.semiring import Route, Semiring, scalar
+from gbnn.semirings.scalars import scalar
+from gbnn.semirings.semiring import Route, Semiring
 from gbnn.semirings.tropical import add_costs
 from gbnn.weights import Weights
 
@@ -20,12 +21,12 @@ Array = np.ndarray[Any, Any]
 
 @scalar
 def log_add(a: float, b: float) -> float:
-    """log(exp(a) + exp(b)), exact at ±∞ and without overflow."""
-    high = max(a, b)
-    low = min(a, b)
-    if low == -math.inf or high == math.inf:
-        return high
-    return high + math.log1p(math.exp(low - high))
+    """Return log(exp(a) + exp(b)), exact at ±∞ and without overflow; NaN stays visible."""
+    if a == b and math.isinf(a):
+        return a
+    if a < b:
+        return b + math.log1p(math.exp(a - b))
+    return a + math.log1p(math.exp(b - a))
 
 
 @scalar
@@ -53,7 +54,7 @@ def _fits_exponentials(x: Array, weights: Weights) -> bool:
 
 
 def _top(array: Array) -> float:
-    """The largest entry, to scale exponentials by; 0 where there is none above -∞."""
+    """Return the largest entry, to scale exponentials by; 0 where there is none above -∞."""
     high = float(array.max(initial=-math.inf))
     return high if math.isfinite(high) else 0.0
 
@@ -79,8 +80,10 @@ def _adjoint(
     """Both gradients from exp(x + w - y) = exp(x - a)·exp(w - c)·exp(a + c - y): products and one SDDMM."""
     a, c = _top(x), _top(weights.values)
     shift = a + c - y
-    # With a large bias y is far above every term: exp(shift) may underflow, and so do the true shares.
-    if not _fits_exponentials(x, weights) or float(shift.max(where=np.isfinite(y), initial=0)) > _SPREAD[x.dtype]:
+    # Where y is far above every term exp(shift) may underflow, and so do the true shares. It is far below only
+    # where the terms are all -∞ and y is a low bias: then exp(shift) could overflow.
+    highest = float(shift.max(where=np.isfinite(y), initial=0))
+    if not _fits_exponentials(x, weights) or highest > _SPREAD[x.dtype]:
         return adjoint_by_kernel(s, x, weights, bias, y, dy, inputs)
     with np.errstate(over="ignore", invalid="ignore"):
         g = np.where(np.isinf(y), dy.dtype.type(0), dy * np.exp(shift))

@@ -8,12 +8,13 @@ from graphblas import monoid, semiring
 
 from gbnn.semirings.real import maximum, minimum, plus
 from gbnn.semirings.routes import by_graphblas, by_kernel
-from gbnn.semirings.semiring import Route, Semiring, scalar
+from gbnn.semirings.scalars import scalar
+from gbnn.semirings.semiring import Route, Semiring
 
 
 @scalar
-def _min_partials(x: float, w: float) -> tuple[float, float]:
-    """Derivatives of min(x, w): equal arguments share."""
+def _min_partials(x: float, w: float, y: float) -> tuple[float, float]:
+    """Return the derivatives of min(x, w); equal arguments share."""
     if x < w:
         return 1.0, 0.0
     if x > w:
@@ -22,22 +23,13 @@ def _min_partials(x: float, w: float) -> tuple[float, float]:
 
 
 @scalar
-def _max_min_partials(x: float, w: float, y: float) -> tuple[float, float]:
-    if min(x, w) != y:
-        return 0.0, 0.0
-    return _min_partials(x, w)
-
-
-@scalar
-def _min_max_partials(x: float, w: float, y: float) -> tuple[float, float]:
-    if max(x, w) != y:
-        return 0.0, 0.0
-    return _min_partials(w, x)[1], _min_partials(w, x)[0]
-
-
-@scalar
-def _plus_min_partials(x: float, w: float, y: float) -> tuple[float, float]:
-    return _min_partials(x, w)
+def _max_partials(x: float, w: float, y: float) -> tuple[float, float]:
+    """Return the derivatives of max(x, w); equal arguments share."""
+    if x > w:
+        return 1.0, 0.0
+    if x < w:
+        return 0.0, 1.0
+    return 0.5, 0.5
 
 
 max_min = Semiring(
@@ -45,7 +37,7 @@ max_min = Semiring(
     add=maximum,
     identity=-math.inf,
     multiply=minimum,
-    partials=_max_min_partials,
+    partials=_min_partials,
     one=math.inf,
     selective=True,
     routes=(
@@ -61,7 +53,7 @@ min_max = Semiring(
     add=minimum,
     identity=math.inf,
     multiply=maximum,
-    partials=_min_max_partials,
+    partials=_max_partials,
     one=-math.inf,
     selective=True,
     routes=(
@@ -77,7 +69,7 @@ plus_min = Semiring(
     add=plus,
     identity=0.0,
     multiply=minimum,
-    partials=_plus_min_partials,
+    partials=_min_partials,
     one=math.inf,
     routes=(
         Route("kernel", by_kernel),

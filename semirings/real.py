@@ -10,7 +10,8 @@ from graphblas import monoid, semiring
 
 from gbnn.semirings.gradients import EdgeGradient
 from gbnn.semirings.routes import by_graphblas, by_kernel, times_transposed
-from gbnn.semirings.semiring import Route, Semiring, scalar
+from gbnn.semirings.scalars import scalar
+from gbnn.semirings.semiring import Route, Semiring
 from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
@@ -24,13 +25,13 @@ def plus(a: float, b: float) -> float:
 
 @scalar
 def maximum(a: float, b: float) -> float:
-    """The larger; NaN stays visible."""
+    """Return the larger; NaN stays visible."""
     return a if a > b or a != a else b
 
 
 @scalar
 def minimum(a: float, b: float) -> float:
-    """The smaller; NaN stays visible."""
+    """Return the smaller; NaN stays visible."""
     return a if a < b or a != a else b
 
 
@@ -41,15 +42,8 @@ def times(x: float, w: float) -> float:
 
 
 @scalar
-def _plus_times_partials(x: float, w: float, y: float) -> tuple[float, float]:
+def _times_partials(x: float, w: float, y: float) -> tuple[float, float]:
     return w, x
-
-
-@scalar
-def _selected_times_partials(x: float, w: float, y: float) -> tuple[float, float]:
-    if x * w == y:
-        return w, x
-    return 0 * w, 0 * w
 
 
 def _plus_times_adjoint(
@@ -64,7 +58,7 @@ plus_times = Semiring(
     add=plus,
     identity=0.0,
     multiply=times,
-    partials=_plus_times_partials,
+    partials=_times_partials,
     one=1.0,
     routes=(
         Route("graphblas", by_graphblas(semiring.plus_times, monoid.plus)),
@@ -79,7 +73,7 @@ max_times = Semiring(
     add=maximum,
     identity=0.0,
     multiply=times,
-    partials=_selected_times_partials,
+    partials=_times_partials,
     one=1.0,
     selective=True,
     routes=(
@@ -96,7 +90,7 @@ min_times = Semiring(
     add=minimum,
     identity=math.inf,
     multiply=times,
-    partials=_selected_times_partials,
+    partials=_times_partials,
     one=1.0,
     selective=True,
     routes=(

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from gbnn.errors import ArgumentError, KindError
 from gbnn.semirings.routes import adjoint_by_kernel, by_kernel
 from gbnn.weights import Weights
 
-__all__ = ["Adjoint", "Route", "Semiring", "define"]
+__all__ = ["Adjoint", "Route", "Semiring"]
 
 Array = np.ndarray[Any, Any]
 Forward = Callable[["Semiring", Array, Weights, Array | None], Array]
@@ -48,7 +47,7 @@ class Semiring:
         The identity of ⊗: a bias is the edge from a constant input of this value. None: no bias.
     partials : callable or None
         Compiled ``partials(x, w, y) -> (∂y/∂x, ∂y/∂w)`` of one edge, y being the whole output; None for a
-        semiring that only computes forward.
+        semiring that only computes forward. Of a selective ⊕ it is asked only where the term is the output.
     selective : bool
         Whether ⊕ returns one of its arguments (min, max). Then the edges (and the bias) whose terms are all
         equal to the output share its derivative equally: the mean of the one-sided choices.
@@ -102,7 +101,8 @@ class Semiring:
 
         Parameters
         ----------
-        x : ndarray, shape (batch, in), Fortran order, of the weights' dtype
+        x : ndarray, shape (batch, in)
+            Fortran order and the weights' dtype save a copy.
         weights : Weights, shape (in, out)
         bias : ndarray, shape (out,), optional
         route : str, optional
@@ -116,17 +116,20 @@ class Semiring:
 
         Raises
         ------
-        ArgumentError
-            If shapes do not fit, or `pullback` is called on a forward-only semiring or after the weights
-            changed.
+        ArgumentError, KindError
+            If shapes or dtypes do not fit, or `pullback` is called on a forward-only semiring or after the
+            weights changed.
         """
-        if x.shape[1] != weights.in_features:
-            raise ArgumentError("x", f"{weights.in_features} columns", x.shape[1])
+        x = fit("x", x, (None, weights.in_features), weights.dtype)
+        if bias is not None:
+            if self.one is None:
+                none = f"None: {self.name} has no identity of ⊗ to carry one"
+                raise ArgumentError("bias", none, "a bias")
+            # A copy, because training changes it in place and the pullback reads it.
+            bias = fit("bias", bias, (weights.out_features,), weights.dtype).copy()
         if weights.out_features * x.shape[0] > 2**40:
             few = "at most 2**40 dense outputs in a batch"
             raise ArgumentError("weights", few, f"{x.shape[0]} x {weights.out_features}")
-        if bias is not None and self.one is None:
-            raise ArgumentError("bias", f"None: {self.name} has no identity of ⊗ to carry one", "a bias")
         for way in self.routes:
             if route == way.name or (route is None and way.applies(x, weights)):
                 y = way.forward(self, x, weights, bias)
@@ -139,114 +142,26 @@ class Semiring:
             if self.partials is None:
                 raise ArgumentError(f"semiring {self.name}", "one with derivatives", "a forward-only one")
             if weights.stamp != stamp:
-                raise ArgumentError("pullback", "the weights as they were at the forward pass", "changed ones")
-            dy = np.asfortranarray(dy, dtype=y.dtype)
-            if dy.shape != y.shape:
-                raise ArgumentError("dy", f"shape {y.shape}", f"shape {dy.shape}")
+                before = "the weights as they were at the forward pass"
+                raise ArgumentError("pullback", before, "changed ones")
+            dy = fit("dy", dy, y.shape, y.dtype)
             dx, dw, dbias = self.adjoint(self, x, weights, bias, y, dy, inputs)
             return dx, {"weights": dw} if bias is None else {"weights": dw, "bias": dbias}
 
         return y, pullback
 
 
-def scalar(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a scalar function for use inside the kernels (once: a compiled one is returned as it is)."""
-    return function if hasattr(function, "py_func") else numba.njit(function)
-
-
-def define(
-    name: str,
-    add: Callable[[float, float], float],
-    identity: float,
-    multiply: Callable[[float, float], float],
-    partials: Callable[[float, float, float], tuple[float, float]] | None = None,
-    *,
-    one: float | None = None,
-    selective: bool = False,
-    span: tuple[float, float] | None = None,
-) -> Semiring:
-    """Make a semiring from scalar functions; it trains like the built-in ones.
-
-    Parameters
-    ----------
-    name : str
-        Its name in files and reports.
-    add, multiply : callable
-        ⊕ and ⊗ of two floats, written so that numba can compile them.
-    identity : float
-        ``add(identity, a) == a``.
-    partials : callable, optional
-        ``partials(x, w, y) -> (∂y/∂x, ∂y/∂w)`` of one edge whose layer output is y. For a selective ⊕ return
-        the derivative of the term where it equals y and zeros elsewhere. None: forward only.
-    one : float, optional
-        ``multiply(one, w) == w``; needed for a bias.
-    selective : bool
-        ⊕ returns one of its arguments; ties then share the derivative equally.
-    span : (float, float), optional
-        Range of initial weights; None scales them by fan-in.
-
-    Raises
-    ------
-    ArgumentError, KindError
-        If a function does not compile, or the identities are none.
-
-    Examples
-    --------
-    A smooth maximum: ⊕ is the 4-norm of positive numbers, ⊗ the product.
-
-    >>> import numpy as np
-    >>> from gbnn import semirings
-    >>> from gbnn.weights import Weights
-    >>> norm4 = semirings.define(
-    ...     "norm4_times",
-    ...     add=lambda a, b: (a**4 + b**4) ** 0.25,
-    ...     identity=0.0,
-    ...     multiply=lambda x, w: x * w,
-    ...     partials=lambda x, w, y: ((x * w / y) ** 3 * w, (x * w / y) ** 3 * x),
-    ... )
-    >>> w = Weights.from_dense(np.ones((2, 1)))
-    >>> y, pullback = norm4.product(np.asfortranarray([[1.0, 1.0]]), w)
-    >>> round(float(y[0, 0]), 4)
-    1.1892
-    """
-    for label, function in (("add", add), ("multiply", multiply), ("partials", partials)):
-        if not (callable(function) or (label == "partials" and function is None)):
-            raise KindError(label, "a function", type(function).__name__)
-    made = Semiring(
-        name=str(name),
-        add=scalar(add),
-        identity=float(identity),
-        multiply=scalar(multiply),
-        partials=None if partials is None else scalar(partials),
-        one=None if one is None else float(one),
-        selective=bool(selective),
-        span=span,
-    )
-    _try_out(made)
-    return made
-
-
-def _try_out(semiring: Semiring) -> None:
-    """Run the scalar functions once, so that a mistake in them shows here and not in a layer."""
-    a = 0.75
-    tries: list[tuple[str, Callable[[], Any], Callable[[Any], bool], str]] = [
-        ("identity", lambda: semiring.add(semiring.identity, a), lambda r: r == a, "add(identity, a) == a"),
-        ("multiply", lambda: semiring.multiply(a, a), lambda r: np.ndim(r) == 0, "a number from multiply(a, a)"),
-    ]
-    if semiring.one is not None:
-        one = semiring.one
-        tries.append(("one", lambda: semiring.multiply(one, a), lambda r: r == a, "multiply(one, a) == a"))
-    if semiring.partials is not None:
-        partials = semiring.partials
-        y = 1.25
-        tries.append(("partials", lambda: partials(a, a, y), lambda r: len(r) == 2, "two numbers from partials"))
-    for label, run, holds, wanted in tries:
-        try:
-            result = run()
-            good = holds(result)
-        except numba.core.errors.NumbaError as error:
-            raise ArgumentError(label, "a scalar function numba can compile", str(error).splitlines()[0]) from None
-        except (TypeError, ArithmeticError) as error:
-            raise ArgumentError(label, wanted, f"{type(error).__name__}: {error}") from None
-        if not good:
-            raise ArgumentError(label, wanted, result)
+def fit(where: str, array: Any, shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> Array:
+    """Return an array of this shape (None: any number but 0) and dtype, in Fortran order, or raise."""
+    try:
+        came = np.asarray(array)
+    except (RuntimeError, TypeError, ValueError):
+        raise KindError(where, "an array of real numbers", type(array).__name__) from None
+    if came.dtype.kind not in "fiub":
+        raise KindError(where, "real numbers", came.dtype)
+    fits = came.ndim == len(shape) and 0 not in came.shape
+    if not fits or any(n not in (None, size) for n, size in zip(shape, came.shape, strict=True)):
+        wanted = ", ".join("batch" if n is None else str(n) for n in shape)
+        raise ArgumentError(where, f"shape ({wanted}{',' * (len(shape) == 1)})", f"shape {came.shape}")
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and shows
+        return np.asfortranarray(came, dtype=dtype)

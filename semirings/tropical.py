@@ -11,7 +11,8 @@ from graphblas import monoid, semiring
 from gbnn import storage
 from gbnn.semirings.real import maximum, minimum
 from gbnn.semirings.routes import by_graphblas, by_kernel
-from gbnn.semirings.semiring import Route, Semiring, scalar
+from gbnn.semirings.scalars import scalar
+from gbnn.semirings.semiring import Route, Semiring
 from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
@@ -24,9 +25,8 @@ def add_costs(x: float, w: float) -> float:
 
 
 @scalar
-def _selected_plus_partials(x: float, w: float, y: float) -> tuple[float, float]:
-    chosen = 1 if x + w == y else 0
-    return chosen, chosen
+def _add_costs_partials(x: float, w: float, y: float) -> tuple[float, float]:
+    return 1.0, 1.0
 
 
 def _max_plus_by_min_plus(s: Semiring, x: Array, weights: Weights, bias: Array | None) -> Array:
@@ -48,7 +48,7 @@ min_plus = Semiring(
     add=minimum,
     identity=math.inf,
     multiply=add_costs,
-    partials=_selected_plus_partials,
+    partials=_add_costs_partials,
     one=0.0,
     selective=True,
     routes=(
@@ -64,7 +64,7 @@ max_plus = Semiring(
     add=maximum,
     identity=-math.inf,
     multiply=add_costs,
-    partials=_selected_plus_partials,
+    partials=_add_costs_partials,
     one=0.0,
     selective=True,
     routes=(

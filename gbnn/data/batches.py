@@ -27,8 +27,8 @@ class Batches:
         Samples, one a row: any real dtype and memory order, also a `numpy.memmap`. It is kept, not copied.
         Sparse formats other than CSR are converted to CSR once; rows become dense one batch at a time only.
     y : array_like or SciPy sparse, shape (rows,) or (rows, outputs), optional
-        Targets. Those of a batch keep their dtype, and stay CSR if they are sparse. Without `y` each pair ends
-        in None.
+        Targets. Those of a batch keep their dtype, and stay CSR if they are sparse. Without `y` each pair
+        ends in None.
     batch_size : int
         Rows in a batch; the last of an epoch may be smaller.
     seed : int or numpy.random.Generator, optional
@@ -112,7 +112,8 @@ class Batches:
 
     def __repr__(self) -> str:
         kind = "CSR" if is_sparse(self._x) else "dense"
-        return f"Batches({self.rows} x {self.features} {kind}, batch_size={self.batch_size}, {len(self)} batches)"
+        size = f"{self.rows} x {self.features} {kind}"
+        return f"Batches({size}, batch_size={self.batch_size}, {len(self)} batches)"
 
     def _epoch(self, order: Array | None) -> Iterator[tuple[Array, Any]]:
         buffer = self._gather_buffer() if order is not None else None
@@ -122,8 +123,8 @@ class Batches:
             yield self._dense(picked, buffer), None if self._y is None else self._y[picked]
 
     def _gather_buffer(self) -> Array | None:
-        # np.take into memory that stays is several times faster than a new temporary for each batch, whose pages
-        # the system hands out and takes back; but it would copy the whole of `x` if that were not C-ordered.
+        # np.take into memory that stays is several times faster than a new temporary for each batch, whose
+        # pages the system hands out and takes back; but it copies the whole of an `x` that is not C-ordered.
         x = self._x
         if is_sparse(x) or not (x.flags.c_contiguous and x.flags.aligned):
             return None
@@ -163,15 +164,15 @@ def batches(
     >>> from gbnn.data import batches
     >>> for x, y in batches(sp.eye_array(3, format="csr"), [5, 6, 7], batch_size=2, seed=1):
     ...     print(x.shape, x.flags.f_contiguous, y)
-    (2, 3) True [7 6]
-    (1, 3) True [5]
+    (2, 3) True [5 6]
+    (1, 3) True [7]
     """
     return Batches(x, y, batch_size, seed=seed, shuffle=shuffle, drop_last=drop_last, dtype=dtype)
 
 
 def _float_dtype(dtype: Any) -> np.dtype[Any]:
     try:
-        kind = np.dtype(dtype)
+        kind: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         kind = np.dtype(object)
     if kind not in (np.float32, np.float64):

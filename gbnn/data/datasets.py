@@ -5,19 +5,18 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gbnn.data.checks import is_sparse
+from gbnn.data.dataset import Dataset
 from gbnn.data.download import FASHION_MNIST, MNIST, Source, locate
 from gbnn.data.files import read_records
 from gbnn.data.idx import read_idx
-from gbnn.errors import ArgumentError, FileError, MissingError, check_float, generator
+from gbnn.errors import ArgumentError, FileError, KindError, MissingError, check_float, generator
 
-__all__ = ["DATASETS", "Dataset", "digits", "fashion_mnist", "load", "mnist"]
+__all__ = ["DATASETS", "digits", "fashion_mnist", "load", "mnist"]
 
 Array = np.ndarray[Any, Any]
 
@@ -34,108 +33,6 @@ FASHION_NAMES = (
     "Bag",
     "Ankle boot",
 )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
-    """Samples and targets, in a training and a test part.
-
-    Attributes
-    ----------
-    name : str
-    x_train, x_test : ndarray or SciPy CSR, shape (rows, features)
-    y_train, y_test : ndarray or SciPy CSR, shape (rows,) or (rows, outputs)
-        Class numbers (int64), zeros and ones of several labels, or numbers.
-    classes : tuple of str
-        Names of the classes or labels in the order of their numbers; may be empty.
-    image_shape : (int, int) or None
-        Height and width, if a sample is an image.
-    loss : str
-        The loss that suits: "cross_entropy", "binary_cross_entropy" or "mse".
-
-    Raises
-    ------
-    ArgumentError
-        If the parts do not fit each other: rows, features, outputs, or labels beyond `classes`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gbnn.data import Dataset
-    >>> x, y = np.eye(3, dtype=np.float32), np.array([0, 1, 1])
-    >>> dataset = Dataset("toy", x, y, x, y, classes=("no", "yes"))
-    >>> dataset
-    Dataset(toy: 3 training and 3 test rows, 3 features, 2 classes (no, yes))
-    >>> dataset.features, dataset.outputs
-    (3, 2)
-    """
-
-    name: str
-    x_train: Any
-    y_train: Any
-    x_test: Any
-    y_test: Any
-    classes: tuple[str, ...] = ()
-    image_shape: tuple[int, int] | None = None
-    loss: str = "cross_entropy"
-
-    def __post_init__(self) -> None:
-        for part, x, y in (("train", *self.train), ("test", *self.test)):
-            if x.ndim != 2 or 0 in x.shape:
-                wanted = "shape (rows, features), at least one of each"
-                raise ArgumentError(f"x_{part}", wanted, f"shape {x.shape}")
-            if y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
-                wanted = f"{x.shape[0]} rows, as x_{part} has"
-                raise ArgumentError(f"y_{part}", wanted, f"shape {y.shape}")
-        if self.x_test.shape[1] != self.x_train.shape[1]:
-            wanted = f"{self.x_train.shape[1]} features, as x_train has"
-            raise ArgumentError("x_test", wanted, self.x_test.shape[1])
-        if self.y_test.shape[1:] != self.y_train.shape[1:]:
-            wanted = f"shape (rows, *{self.y_train.shape[1:]}), as y_train has"
-            raise ArgumentError("y_test", wanted, f"shape {self.y_test.shape}")
-        if self.classes and self.outputs != len(self.classes):
-            raise ArgumentError("classes", f"{self.outputs} names", f"{len(self.classes)}")
-
-    @property
-    def train(self) -> tuple[Any, Any]:
-        """x_train, y_train."""
-        return self.x_train, self.y_train
-
-    @property
-    def test(self) -> tuple[Any, Any]:
-        """x_test, y_test."""
-        return self.x_test, self.y_test
-
-    @property
-    def features(self) -> int:
-        """Number of inputs that a network for this data has."""
-        return int(self.x_train.shape[1])
-
-    @property
-    def outputs(self) -> int:
-        """Number of outputs that a network for this data has."""
-        if self.loss != "cross_entropy":
-            return int(self.y_train.shape[1]) if self.y_train.ndim == 2 else 1
-        top = max(int(self.y_train.max()), int(self.y_test.max()))
-        return max(len(self.classes), top + 1)
-
-    def describe(self) -> str:
-        """Return one line: rows, features, and what the targets are."""
-        rows = f"{self.x_train.shape[0]:,} training and {self.x_test.shape[0]:,} test rows"
-        features = f"{self.features:,} features"
-        if self.image_shape is not None:
-            features += f" ({self.image_shape[0]} x {self.image_shape[1]} pixels)"
-        if is_sparse(self.x_train):
-            share = self.x_train.nnz / (self.x_train.shape[0] * self.features)
-            features += f" ({share:.3g} of entries not zero)"
-        kind = {"cross_entropy": "classes", "binary_cross_entropy": "labels"}.get(
-            self.loss, "numbers to predict"
-        )
-        names = ", ".join(self.classes[:3]) + (", ..." if len(self.classes) > 3 else "")
-        return f"{self.name}: {rows}, {features}, {self.outputs:,} {kind}" + (f" ({names})" if names else "")
-
-    def __repr__(self) -> str:
-        return f"Dataset({self.describe()})"
 
 
 def digits(seed: int | np.random.Generator = 0) -> Dataset:
@@ -219,7 +116,8 @@ def fashion_mnist(
     ...     for part, n in (("train", 3), ("t10k", 2)):
     ...         images = bytes([0, 0, 8, 3, 0, 0, 0, n, 0, 0, 0, 28, 0, 0, 0, 28]) + bytes(784 * n)
     ...         _ = Path(folder, f"{part}-images-idx3-ubyte").write_bytes(images)
-    ...         _ = Path(folder, f"{part}-labels-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, n]) + bytes(n))
+    ...         labels = bytes([0, 0, 8, 1, 0, 0, 0, n]) + bytes(n)
+    ...         _ = Path(folder, f"{part}-labels-idx1-ubyte").write_bytes(labels)
     ...     dataset = fashion_mnist(folder)
     >>> dataset.x_train.shape, dataset.y_test, dataset.classes[0]
     ((3, 784), array([0, 0]), 'T-shirt/top')
@@ -271,7 +169,7 @@ def load(
     seed: int | np.random.Generator = 0,
     test_share: float = 0.2,
 ) -> Dataset:
-    """Return a data set by its name, or from a file.
+    r"""Return a data set by its name, or from a file.
 
     Parameters
     ----------
@@ -285,7 +183,7 @@ def load(
     seed : int or numpy.random.Generator
         Chooses the test rows of files that have no test part, and of digits.
     test_share : float
-        How much of a file without a test part to set aside: by class where each row has one.
+        How much of a file without a test part to set aside, at most 0.99; evenly over classes.
 
     Returns
     -------
@@ -305,10 +203,12 @@ def load(
     >>> from gbnn.data import load
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "sums.csv")
-    ...     _ = path.write_text("".join(f"{i},{i + 1},{2 * i + 1}.0\\n" for i in range(10)))
+    ...     _ = path.write_text("".join(f"{i},{i + 1},{2 * i + 1}.0\n" for i in range(10)))
     ...     load(path)
     Dataset(sums: 8 training and 2 test rows, 2 features, 1 numbers to predict)
     """
+    if not isinstance(source, (str, Path)):
+        raise KindError("data", "a name or a path", type(source).__name__)
     if source in DATASETS:
         return _load_named(str(source), folder, target, classes, seed)
     first = str(source).split(",")[0].strip()
@@ -317,7 +217,7 @@ def load(
         raise ArgumentError("data", wanted, repr(str(source)))
     if folder is not None:
         raise ArgumentError("folder", f"none with a file ({source})", repr(str(folder)))
-    share = check_float("test_share", test_share, 0.0, 1.0, open_low=True)
+    share = check_float("test_share", test_share, 0.0, 0.99, open_low=True)
     rng = generator("seed", seed)
     records = read_records(source, target=target, classes=classes)
     if records.y is None:
@@ -345,7 +245,7 @@ def _load_named(name: str, folder: Any, target: Any, classes: Any, seed: Any) ->
 
 def _images(source: Source, names: tuple[str, ...], folder: Any, cache: Any, download: bool) -> Dataset:
     paths = locate(source, folder, cache, download=download)
-    arrays = []
+    arrays: list[Array] = []
     for images_path, labels_path in (paths[:2], paths[2:]):
         images, labels = read_idx(images_path, 3), read_idx(labels_path, 1)
         if images.shape[1:] != (28, 28):
@@ -358,7 +258,8 @@ def _images(source: Source, names: tuple[str, ...], folder: Any, cache: Any, dow
         # Divided as float32 straight away: a float64 copy of the images would be 376 MB.
         pixels = np.divide(images.reshape(-1, 784), np.float32(255), dtype=np.float32)
         arrays += [pixels, labels.astype(np.int64)]
-    return Dataset(source.name, *arrays, names, (28, 28))
+    x_train, y_train, x_test, y_test = arrays
+    return Dataset(source.name, x_train, y_train, x_test, y_test, names, (28, 28))
 
 
 def _split(y: Any, share: float, rng: np.random.Generator, *, classes: bool) -> tuple[Array, Array]:

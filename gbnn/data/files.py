@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gbnn.data.numpy_files import Records, from_npy, from_npz, from_pair, make_records
-from gbnn.data.text import read_csv, read_svmlight
+from gbnn.data.svmlight import read_svmlight
+from gbnn.data.table import read_csv
 from gbnn.errors import ArgumentError, FileError, KindError
 
 __all__ = ["Records", "read", "read_records"]
@@ -26,7 +27,7 @@ def read(
     classes: Sequence[str] | None = None,
     features: int | None = None,
 ) -> tuple[Any, Any]:
-    """Read samples and targets from a file.
+    r"""Read samples and targets from a file.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def read(
           `scipy.sparse.save_npz`: samples without targets.
         - ``.npy``: samples without targets, unless `target` is a column.
         - ``.csv``, ``.tsv``: numbers with or without a header; see `target`.
-        - ``.svm``, ``.svmlight``, ``.libsvm``: ``label index:value ...``, with indices from 1 unless there is a 0.
+        - ``.svm``, ``.svmlight``, ``.libsvm``: ``label index:value ...``, indices from 1 unless there is a 0.
         - a pair ``"X.npz,Y.npz"`` (as a string): a matrix each.
     target : str, int or False, optional
         Text: name or number of the target column (default the last, or none if the file has just `features`
@@ -54,8 +55,8 @@ def read(
     -------
     x : ndarray or csr_array, shape (rows, features)
     y : ndarray, csr_array or None
-        Text and integers become class numbers 0 to k - 1 (int64), floats stay numbers (float32), 2-D zeros and
-        ones are several labels a row (float32 or CSR).
+        Text and integers become class numbers 0 to k - 1 (int64), floats stay numbers (float32), 2-D zeros
+        and ones are several labels a row (float32 or CSR).
 
     Raises
     ------
@@ -76,7 +77,7 @@ def read(
     >>> from gbnn.data import read
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "flowers.csv")
-    ...     _ = path.write_text("length,width,kind\\n5.1,3.5,iris\\n4.9,3,rose\\n")
+    ...     _ = path.write_text("length,width,kind\n5.1,3.5,iris\n4.9,3,rose\n")
     ...     x, y = read(path)
     >>> x.shape, x.dtype, y
     ((2, 2), dtype('float32'), array([0, 1]))

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from gbnn.data.archive import Archive, read_npy
 from gbnn.data.checks import check_csr, check_values, is_sparse
+from gbnn.data.table import column_number
 from gbnn.data.targets import Target, from_array
-from gbnn.data.text import column_number
 from gbnn.errors import ArgumentError, FileError, NonFiniteError
 
 __all__ = ["Records", "from_npy", "from_npz", "from_pair", "make_records"]

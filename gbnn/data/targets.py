@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from gbnn.data.checks import is_sparse
 from gbnn.errors import FileError
 
-__all__ = ["Target", "from_array", "from_label_sets", "from_text"]
+__all__ = ["Target", "from_array", "from_label_sets", "from_text", "is_number"]
 
 Array = np.ndarray[Any, Any]
 Place = Callable[[int], str]
@@ -68,6 +68,8 @@ def from_array(place: Place, values: Any, classes: Sequence[str] | None = None) 
     >>> from_array("row {}".format, np.array(["b"]), classes=["a", "b"]).y
     array([1])
     """
+    if values.ndim == 2 and classes and values.shape[1] not in (1, len(classes)):
+        raise FileError(place(0), f"{len(classes)} labels", f"{values.shape[1]} columns")
     if is_sparse(values):
         if not values.data.all():
             values = values.copy()
@@ -90,11 +92,7 @@ def from_array(place: Place, values: Any, classes: Sequence[str] | None = None) 
     if values.dtype.kind == "b":
         values = values.astype(np.int64)
     found, y = np.unique(values, return_inverse=True)
-    names = tuple(str(value) for value in found)
-    if classes is None:
-        return Target(y.astype(np.int64), names, "cross_entropy")
-    numbers = np.array(_positions(place, names, classes, y), dtype=np.int64)
-    return Target(numbers[y], tuple(classes), "cross_entropy")
+    return _classes(place, [str(value) for value in found], classes, y.astype(np.int64))
 
 
 def from_text(place: Place, fields: list[str], classes: Sequence[str] | None = None) -> Target:
@@ -119,16 +117,16 @@ def from_text(place: Place, fields: list[str], classes: Sequence[str] | None = N
     if not known:
         if all(INTEGER.fullmatch(field) for field in fields):
             return from_array(place, np.array([int(field) for field in fields], dtype=np.int64), classes)
-        try:
-            numbers = np.array([float(field) for field in fields])
-        except ValueError:
-            pass
-        else:
-            return from_array(place, numbers, classes)
+        if all(map(is_number, fields)):
+            return from_array(place, np.array([float(field) for field in fields]), classes)
     if classes is not None and not classes:
-        row = next(i for i, field in enumerate(fields) if not _is_number(field))
+        row = next(i for i, field in enumerate(fields) if not is_number(field))
         raise FileError(place(row), "a number as target", repr(fields[row]))
-    return from_array(place, np.array(fields), classes)
+    # Not by way of an array of strings: one long field would make every row as long.
+    names = sorted(set(fields))
+    lookup = {name: number for number, name in enumerate(names)}
+    y = np.array([lookup[field] for field in fields], dtype=np.int64)
+    return _classes(place, names, classes, y)
 
 
 def from_label_sets(place: Place, sets: list[list[int]], classes: Sequence[str] | None = None) -> Target:
@@ -163,6 +161,14 @@ def from_label_sets(place: Place, sets: list[list[int]], classes: Sequence[str] 
     return Target(y, names, "binary_cross_entropy")
 
 
+def _classes(place: Place, names: Sequence[str], classes: Sequence[str] | None, y: Array) -> Target:
+    """Return labels as a target: `y` are positions in `names`, and may have to become those in `classes`."""
+    if classes is None:
+        return Target(y, tuple(names), "cross_entropy")
+    positions = np.array(_positions(place, names, classes, y), dtype=np.int64)
+    return Target(positions[y], tuple(classes), "cross_entropy")
+
+
 def _positions(place: Place, names: Sequence[str], classes: Sequence[str], y: Array) -> list[int]:
     lookup = {name: position for position, name in enumerate(classes)}
     for number, name in enumerate(names):
@@ -182,9 +188,10 @@ def _numbers(place: Place, values: Array) -> Array:
     return numbers
 
 
-def _is_number(field: str) -> bool:
+def is_number(field: str) -> bool:
+    """Whether a field of a text file is a number (NaN and infinity too: they are reported as such)."""
     try:
         float(field)
     except ValueError:
         return False
-    return True
+    return "_" not in field  # float reads 1_0 as 10

@@ -7,9 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from gbnn.errors import ArgumentError, check_finite, check_int, generator
-from gbnn.layers.init import Initializer, he
+from gbnn.errors import ArgumentError, KindError, check_finite, check_int, generator
+from gbnn.layers.activations import as_output_gradient
+from gbnn.layers.init import Initializer, drawn, he
 from gbnn.layers.layer import Gradients, Layer, Parameter, Pullback, as_batch
+from gbnn.semirings.semiring import fit
 from gbnn.weights import real_dtype
 
 __all__ = ["Dense"]
@@ -35,7 +37,10 @@ class Dense(Layer):
     """
 
     def __init__(self, weights: Array, bias: Any = None) -> None:
-        self.weights = np.array(weights)
+        try:
+            self.weights: Array = np.array(weights)
+        except (RuntimeError, TypeError, ValueError):
+            raise KindError("weights", "an array of numbers", type(weights).__name__) from None
         if self.weights.ndim != 2 or 0 in self.weights.shape:
             raise ArgumentError("weights", "shape (in, out)", f"shape {self.weights.shape}")
         dtype = real_dtype("weights", self.weights.dtype)
@@ -43,9 +48,7 @@ class Dense(Layer):
         self.in_features, self.out_features = self.weights.shape
         self.bias: Array | None = None
         if bias is not None:
-            self.bias = np.array(bias, dtype=dtype)
-            if self.bias.shape != (self.out_features,):
-                raise ArgumentError("bias", f"shape ({self.out_features},)", f"shape {self.bias.shape}")
+            self.bias = fit("bias", bias, (self.out_features,), dtype).copy()
             check_finite("bias", self.bias)
 
     @classmethod
@@ -63,8 +66,8 @@ class Dense(Layer):
         limit = 2**31
         rows = check_int("in_features", in_features, 1, limit)
         columns = check_int("out_features", out_features, 1, limit // rows)
-        fans = np.full(rows * columns, rows), np.full(rows * columns, columns)
-        values = init(generator("seed", seed), *fans).astype(real_dtype("dtype", dtype))
+        fans = np.broadcast_to(rows, rows * columns), np.broadcast_to(columns, rows * columns)
+        values = drawn(init, generator("seed", seed), *fans, real_dtype("dtype", dtype))
         return cls(values.reshape(rows, columns), np.zeros(columns) if bias else None)
 
     @property
@@ -80,7 +83,10 @@ class Dense(Layer):
         if self.bias is not None:
             y += self.bias
 
+        shape, dtype = y.shape, y.dtype
+
         def pullback(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+            dy = as_output_gradient("Dense.pullback dy", dy, shape, dtype)
             gradients = {"weights": x.T @ dy}
             if self.bias is not None:
                 gradients["bias"] = dy.sum(axis=0)
@@ -90,7 +96,8 @@ class Dense(Layer):
 
     def own_parameters(self) -> dict[str, Parameter]:
         """Return weights, and bias where there is one."""
-        return {"weights": self.weights} if self.bias is None else {"weights": self.weights, "bias": self.bias}
+        own: dict[str, Parameter] = {"weights": self.weights}
+        return own if self.bias is None else own | {"bias": self.bias}
 
     @classmethod
     def restore(

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gbnn.errors import KindError, check_finite, check_float
+from gbnn.semirings.semiring import fit
+
 __all__ = ["Initializer", "glorot", "he", "normal", "uniform", "zeros"]
 
 Array = np.ndarray[Any, Any]
@@ -15,7 +18,7 @@ Initializer = Callable[[np.random.Generator, Array, Array], Array]
 
 
 def he(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
-    """Normal with variance 2 / fan-in of the edge's own target (He et al., 2015).
+    """Draw from a normal distribution with variance 2 / fan-in of the edge's own target (He et al., 2015).
 
     A sparse neuron has its own number of inputs; taking the layer's width instead would let the signal of
     sparse layers vanish (Evci et al., 2022, "Gradient flow in sparse neural networks").
@@ -32,14 +35,19 @@ def he(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
 
 
 def glorot(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
-    """Uniform with variance 2 / (fan-in of the target + fan-out of the source) (Glorot & Bengio, 2010)."""
+    """Draw uniformly, with variance 2 / (fan-in of the target + fan-out of the source).
+
+    Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks",
+    AISTATS 2010.
+    """
     limit = np.sqrt(6.0 / np.maximum(fan_in + fan_out, 1))
     values: Array = rng.uniform(-1.0, 1.0, fan_in.size) * limit
     return values
 
 
 def normal(deviation: float) -> Initializer:
-    """Normal with a fixed standard deviation."""
+    """Return an initializer: normal with a fixed standard deviation."""
+    check_float("deviation", deviation, 0)
 
     def draw(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
         return rng.standard_normal(fan_in.size) * deviation
@@ -48,7 +56,8 @@ def normal(deviation: float) -> Initializer:
 
 
 def uniform(low: float, high: float) -> Initializer:
-    """Uniform between `low` and `high`."""
+    """Return an initializer: uniform between `low` and `high`."""
+    check_float("high", high, check_float("low", low))
 
     def draw(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
         return rng.uniform(low, high, fan_in.size)
@@ -57,5 +66,16 @@ def uniform(low: float, high: float) -> Initializer:
 
 
 def zeros(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
-    """All zeros: for edges that are grown and must not disturb what the network computes."""
+    """Return zeros: for edges that are grown and must not disturb what the network computes."""
     return np.zeros(fan_in.size)
+
+
+def drawn(
+    init: Initializer, rng: np.random.Generator, fan_in: Array, fan_out: Array, dtype: np.dtype[Any]
+) -> Array:
+    """Call an initializer and check what it returns: one finite number an edge."""
+    if not callable(init):
+        raise KindError("init", "a function (rng, fan_in, fan_out) -> values", repr(init))
+    values = fit("init", init(rng, fan_in, fan_out), fan_in.shape, dtype)
+    check_finite("init", values)
+    return values

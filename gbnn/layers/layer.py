@@ -16,11 +16,11 @@ __all__ = ["Gradients", "Layer", "Parameter", "Pullback", "as_batch"]
 Array = np.ndarray[Any, Any]
 Parameter = Weights | Array
 Gradients = dict[str, Any]
-"""Name of a parameter -> its gradient. `np.asarray(gradient)` gives the array: per-edge gradients are lazy."""
+"""Name of a parameter -> its gradient; per-edge gradients are lazy: `np.asarray(gradient)` gives the array."""
 
 
 class Pullback(Protocol):
-    """The derivative of a layer at the point of its last `forward`."""
+    """The derivative of a layer at the point of its last `forward`; call it before the parameters change."""
 
     def __call__(self, dy: Array, *, inputs: bool = True) -> tuple[Any, Gradients]:
         """Map dloss/dy, shape (batch, out), to dloss/dx, shape (batch, in), and the gradients by name.
@@ -66,11 +66,11 @@ class Layer(ABC):
         return {}
 
     def children(self) -> dict[str, Layer]:
-        """The layers inside this one, by name."""
+        """Return the layers inside this one, by name."""
         return {}
 
     def config(self) -> dict[str, Any]:
-        """What the constructor needs beside arrays and children: JSON values, or a Semiring."""
+        """Return what the constructor needs beside arrays and children: JSON values, or a Semiring."""
         return {}
 
     @classmethod
@@ -84,10 +84,19 @@ class Layer(ABC):
             raise ArgumentError(cls.__name__, f"arrays {sorted(own)}", sorted(arrays))
         for name, array in own.items():
             came = arrays[name]
-            if isinstance(array, Weights) or came.shape != array.shape:
-                raise ArgumentError(f"{cls.__name__}.{name}", f"an array of shape {array.shape}", came.shape)
-            setattr(layer, name, came)
+            same = isinstance(array, np.ndarray) and isinstance(came, np.ndarray)
+            if not same or (came.shape, came.dtype) != (array.shape, array.dtype):
+                wanted = f"an array of shape {array.shape}, {array.dtype}"
+                raise ArgumentError(f"{cls.__name__}.{name}", wanted, f"{came.shape}, {came.dtype}")
+            setattr(layer, name, np.array(came))  # its own: training writes into it
         return layer
+
+    def width_after(self, width: int | None) -> int | None:
+        """Return how wide the output is for an input of this width, None where that is not known.
+
+        A layer that says no `out_features` keeps the width; one that does not overrides this.
+        """
+        return width if self.out_features is None else self.out_features
 
     # -- What follows from the above -------------------------------------------------------------------------
 
@@ -138,9 +147,10 @@ class Layer(ABC):
         """Return a table of the layers: shapes, nnz, density, bytes."""
         rows = [("layer", "kind", "shape", "nnz", "density", "bytes")]
         for path, layer in self.walk():
-            if layer.children():
+            held = (*layer.own_parameters().values(), *layer.own_buffers().values())
+            if layer.children() and not held:
                 continue
-            size = sum(p.nbytes for p in (*layer.own_parameters().values(), *layer.own_buffers().values()))
+            size = sum(p.nbytes for p in held)
             known = layer.in_features is not None and layer.out_features is not None
             shape = f"{layer.in_features} x {layer.out_features}" if known else "any"
             places = (layer.in_features or 0) * (layer.out_features or 0)
@@ -187,7 +197,7 @@ def as_batch(where: str, x: Any, features: int | None = None, dtype: np.dtype[An
             )
         try:
             x = np.asarray(x)
-        except ValueError:
+        except (RuntimeError, TypeError, ValueError):
             raise KindError(where, "a rectangular array of numbers", type(x).__name__) from None
     if x.dtype.kind not in "fiub":
         raise KindError(where, "real numbers", x.dtype)
@@ -196,4 +206,5 @@ def as_batch(where: str, x: Any, features: int | None = None, dtype: np.dtype[An
         raise ArgumentError(where, f"a batch of shape {wanted} with at least one row", f"shape {x.shape}")
     if dtype is None:
         dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.dtype(np.float32)
-    return np.asfortranarray(x, dtype=dtype)
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and shows
+        return np.asfortranarray(x, dtype=dtype)

@@ -9,15 +9,19 @@ import numpy as np
 
 from gbnn.edges import Edges, check_shape
 from gbnn.errors import ArgumentError, KindError, check_finite, check_float, check_int, generator
-from gbnn.layers.init import Initializer, he, uniform
+from gbnn.layers.init import Initializer, drawn, he, uniform
 from gbnn.layers.layer import Layer, Parameter, Pullback, as_batch
 from gbnn.sampling import distinct_edges
 from gbnn.semirings import Semiring, plus_times
+from gbnn.semirings.semiring import fit
 from gbnn.weights import Weights, real_dtype
 
 __all__ = ["Linear"]
 
 Array = np.ndarray[Any, Any]
+
+MAX_EDGES = 2**40
+"""More edges than any memory holds: asking for them is a mistake."""
 
 
 class Linear(Layer):
@@ -58,10 +62,10 @@ class Linear(Layer):
         self.semiring = semiring
         self.bias: Array | None = None
         if bias is not None:
-            self.bias = np.array(bias, dtype=weights.dtype)
-            if self.bias.shape != (weights.out_features,):
-                raise ArgumentError("bias", f"shape ({weights.out_features},)", f"shape {self.bias.shape}")
-            if np.isnan(self.bias).any():
+            if semiring.one is None:
+                raise ArgumentError("bias", f"None: {semiring} has no identity of ⊗ to carry one", "a bias")
+            self.bias = fit("bias", bias, (weights.out_features,), weights.dtype).copy()
+            if np.isnan(self.bias).any():  # infinities are identities of some semirings
                 check_finite("bias", self.bias)
 
     @property
@@ -121,14 +125,21 @@ class Linear(Layer):
         rng = generator("seed", seed)
         kind = real_dtype("dtype", dtype)
         count = _edge_count(shape, nnz, density)
+        if not isinstance(semiring, Semiring):
+            raise KindError("semiring", "a gbnn Semiring", type(semiring).__name__)
+        if not isinstance(bias, (bool, np.bool_)):
+            raise KindError("bias", "True or False", repr(bias))
         if bias and out_features > 2**31:
             raise ArgumentError("bias", "False for more than 2**31 outputs (a bias is dense)", bias)
         edges, _ = Edges.from_coo(*distinct_edges(rng, shape, count), shape)
-        draw = init or (he if semiring.span is None else uniform(*semiring.span))
-        values = np.asarray(draw(rng, *edges.fans())).astype(kind)
+        if init is None:
+            init = he if semiring.span is None else uniform(*semiring.span)
+        values = drawn(init, rng, *edges.fans(), kind)
         start = None
-        if bias:
-            start = np.zeros(out_features) if semiring.span is None else rng.uniform(*semiring.span, out_features)
+        if bias and semiring.span is None:
+            start = np.zeros(out_features)
+        elif bias and semiring.span is not None:
+            start = rng.uniform(*semiring.span, out_features)
         return cls(Weights(edges, values), start, semiring)
 
     @classmethod
@@ -150,7 +161,8 @@ class Linear(Layer):
 
     def own_parameters(self) -> dict[str, Parameter]:
         """Return weights, and bias where there is one."""
-        return {"weights": self.weights} if self.bias is None else {"weights": self.weights, "bias": self.bias}
+        own: dict[str, Parameter] = {"weights": self.weights}
+        return own if self.bias is None else own | {"bias": self.bias}
 
     def config(self) -> dict[str, Any]:
         """Return the semiring."""
@@ -164,7 +176,7 @@ class Linear(Layer):
         weights = arrays.get("weights")
         if not isinstance(weights, Weights) or not set(arrays) <= {"weights", "bias"}:
             raise ArgumentError("Linear", "weights and perhaps a bias", sorted(arrays))
-        return cls(weights, arrays.get("bias"), config["semiring"])
+        return cls(weights, arrays.get("bias"), config.get("semiring", plus_times))
 
     @property
     def kind(self) -> str:
@@ -180,5 +192,8 @@ def _edge_count(shape: tuple[int, int], nnz: int | None, density: float | None) 
     if (nnz is None) == (density is None):
         raise ArgumentError("nnz, density", "exactly one of them", "both" if nnz is not None else "neither")
     if nnz is not None:
-        return check_int("nnz", nnz, 0)
-    return round(check_float("density", density, 0, 1, open_low=True) * shape[0] * shape[1])
+        return check_int("nnz", nnz, 0, MAX_EDGES)
+    count = round(check_float("density", density, 0, 1, open_low=True) * shape[0] * shape[1])
+    if count > MAX_EDGES:
+        raise ArgumentError("density", f"at most {MAX_EDGES} edges", f"{count} of {shape[0]} x {shape[1]}")
+    return count

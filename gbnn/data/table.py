@@ -1,21 +1,20 @@
-"""Strict readers of text: csv, tsv and svmlight. Every error names the line."""
+"""A strict reader of csv and tsv: every error names the line."""
 
 from __future__ import annotations
 
 import csv
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from gbnn.data.targets import Target, from_label_sets, from_text
+from gbnn.data.targets import Target, from_text, is_number
 from gbnn.errors import ArgumentError, FileError
 
-__all__ = ["column_number", "read_csv", "read_svmlight"]
+__all__ = ["column_number", "read_csv"]
 
 Array = np.ndarray[Any, Any]
 Row = tuple[int, list[str]]  # number of its (last) line, fields
@@ -39,13 +38,13 @@ def read_csv(
     classes: Sequence[str] | None = None,
     features: int | None = None,
 ) -> tuple[Array, Target | None]:
-    """Read a table of numbers with one target column.
+    r"""Read a table of numbers with one target column.
 
     Parameters
     ----------
     path : str or Path
-        UTF-8 text; the first line may name the columns (it does if at least half of its feature fields are not
-        numbers, or its target is none while the next is one).
+        UTF-8 text; the first line may name the columns (it does if at least half of its feature fields are
+        not numbers, or its target is none while the next is one).
     delimiter : str
     target : str, int or False, optional
         Name or number (from 0; negative: from the end) of the target column; False: there is none. By default
@@ -71,10 +70,10 @@ def read_csv(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from gbnn.data.text import read_csv
+    >>> from gbnn.data.table import read_csv
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "pets.csv")
-    ...     _ = path.write_text("kind,weight\\ncat,4.5\\nant,0.25\\n")
+    ...     _ = path.write_text("kind,weight\ncat,4.5\nant,0.25\n")
     ...     x, target = read_csv(path, target="kind")
     >>> x.tolist(), target.y, target.classes
     ([[4.5], [0.25]], array([1, 0]), ('ant', 'cat'))
@@ -138,19 +137,19 @@ def _layout(
         number = column_number(target)
         if number is None or not -width <= number < width:
             wanted = f"one of the columns of {where}: 0 to {width - 1}"
-            wanted += "" if all(map(_is_number, names)) else f", or a name such as {names[0]!r}"
+            wanted += "" if all(map(is_number, names)) else f", or a name such as {names[0]!r}"
             raise ArgumentError("target", wanted, repr(target))
         column = number % width
     if column is not None and width == 1:
         raise FileError(where, "a feature column beside the target", "one column")
     others = [name for i, name in enumerate(names) if i != column]
     # An empty field is a missing number, and one word among numbers a mistake to report: neither is a header.
-    words = sum(bool(name) and not _is_number(name) for name in others)
+    words = sum(bool(name) and not is_number(name) for name in others)
     if 2 * words >= len(others):
         return column, True
     if column is None or second is None or len(second[1]) != width:
         return column, False
-    return column, not _is_number(names[column]) and _is_number(second[1][column])
+    return column, not is_number(names[column]) and is_number(second[1][column])
 
 
 def _table(where: str, rows: Iterator[Row], first: Row, column: int | None) -> tuple[Any, list[str], Any]:
@@ -163,135 +162,11 @@ def _table(where: str, rows: Iterator[Row], first: Row, column: int | None) -> t
             fields.append(row.pop(column).strip())
         try:
             values.extend(map(float, row))
-            plain = "_" not in "".join(row)  # float() reads 1_0 as 10
+            plain = "_" not in "".join(row)  # float reads 1_0 as 10
         except ValueError:
             plain = False
         if not plain:
-            bad = next(field for field in row if not _is_number(field))
+            bad = next(field for field in row if not is_number(field))
             raise FileError(f"{where}, line {line}", "a number in each feature column", repr(bad))
         lines.append(line)
     return values, fields, lines
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return "_" not in field
-
-
-def read_svmlight(
-    path: str | Path,
-    *,
-    classes: Sequence[str] | None = None,
-    features: int | None = None,
-) -> tuple[Any, Target]:
-    """Read ``label index:value ...`` lines, the format of SVMlight and LIBSVM.
-
-    Parameters
-    ----------
-    path : str or Path
-        Text. ``#`` starts a comment; ``qid:`` is skipped; several labels of a row are joined by commas, and a
-        row may have none if any has several. Indices count from 1, or from 0 if there is a 0 in the file.
-    classes : sequence of str, optional
-        See `gbnn.data.read`.
-    features : int, optional
-        How many there are; by default as many as the largest index says.
-
-    Returns
-    -------
-    x : csr_array of float32, shape (rows, features)
-    target : Target
-
-    Raises
-    ------
-    FileError
-        On anything else: words, negative or repeated indices, numbers that are not finite, no rows, an index
-        beyond `features`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gbnn.data.text import read_svmlight
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "a.svm")
-    ...     _ = path.write_text("+1 1:0.5 3:2\\n-1 2:1 # a comment\\n")
-    ...     x, target = read_svmlight(path)
-    >>> x.toarray().tolist(), target.y, target.classes
-    ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], array([1, 0]), ('-1', '1'))
-    """
-    where = str(path)
-    labels, lines = list[str](), array("q")
-    data, indices, indptr = array("d"), array("q"), array("q", [0])
-    try:
-        with open(path, encoding="utf-8") as file:
-            for line, text in enumerate(file, start=1):
-                tokens = text.partition("#")[0].split()
-                if not tokens:
-                    continue
-                labels.append("" if ":" in tokens[0] else tokens.pop(0))
-                if tokens and tokens[0].startswith("qid:"):
-                    del tokens[0]
-                row = _pairs(f"{where}, line {line}", tokens)
-                indices.extend(k for k, _ in row)
-                data.extend(v for _, v in row)
-                indptr.append(len(indices))
-                lines.append(line)
-    except UnicodeDecodeError as error:
-        raise FileError(where, "text", error) from None
-    except OSError as error:
-        raise FileError(where, "a readable file", error) from None
-    if not lines:
-        raise FileError(where, "lines of label index:value ...", "none")
-
-    def place(row: int) -> str:
-        return f"{where}, line {lines[row]}"
-
-    columns = np.array(indices, dtype=np.int64)
-    if columns.size and columns.min() > 0:
-        columns -= 1
-    width = int(columns.max()) + 1 if columns.size else 0
-    if features is not None and width > features:
-        row = int(np.searchsorted(np.array(indptr), int(columns.argmax()), side="right")) - 1
-        raise FileError(place(row), f"{features} features", f"index {max(indices)}")
-    if (features or width) == 0:
-        raise FileError(where, "at least one index:value", "none")
-    with np.errstate(over="ignore"):
-        values = np.array(data).astype(np.float32)
-    if not np.isfinite(values).all():
-        at = int(np.argmin(np.isfinite(values)))
-        row = int(np.searchsorted(np.array(indptr), at, side="right")) - 1
-        raise FileError(place(row), "finite float32 numbers", data[at])
-    x = sp.csr_array((values, columns, np.array(indptr)), shape=(len(lines), features or width))
-    if any("," in label for label in labels):
-        sets = [_label_set(place(i), label) for i, label in enumerate(labels)]
-        return x, from_label_sets(place, sets, classes)
-    for i, label in enumerate(labels):
-        if not _is_number(label):
-            raise FileError(place(i), "a number as label", repr(label) if label else "none")
-    return x, from_text(place, labels, classes)
-
-
-def _pairs(where: str, tokens: list[str]) -> list[tuple[int, float]]:
-    row = []
-    for token in tokens:
-        left, _, right = token.partition(":")
-        # Python's own int() and float() read more than the format has: 1_0, and an int in other scripts.
-        if not (left.isascii() and left.isdigit() and len(left) <= 18 and _is_number(right)):
-            raise FileError(where, "index:value pairs", repr(token))
-        row.append((int(left), float(right)))
-    if any(a >= b for (a, _), (b, _) in pairwise(row)):
-        row.sort(key=lambda pair: pair[0])
-        twice = next((a for (a, _), (b, _) in pairwise(row) if a == b), None)
-        if twice is not None:
-            raise FileError(where, "each index once", f"{twice} twice")
-    return row
-
-
-def _label_set(where: str, text: str) -> list[int]:
-    labels = text.split(",") if text else []
-    if not all(label.isascii() and label.isdigit() and len(label) <= 18 for label in labels):
-        raise FileError(where, "integer labels joined by commas", repr(text))
-    return [int(label) for label in labels]

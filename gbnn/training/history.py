@@ -1,0 +1,101 @@
+"""`History`: what training measured, one row an epoch; as rows, a table or a plot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gbnn.errors import ArgumentError, MissingError
+
+__all__ = ["History", "table"]
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return rows of equal meaning as aligned text: floats with four significant digits."""
+    if not rows:
+        return ""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [names] + [[_cell(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(names))]
+    return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in cells)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+class History:
+    """What training measured, epoch by epoch.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One an epoch: epoch, loss, accuracy (or r2), val_loss, ..., seconds, edges_per_second, grown.
+
+    Examples
+    --------
+    >>> from gbnn.training import History
+    >>> history = History([{"epoch": 0, "loss": 1.5}, {"epoch": 1, "loss": 0.75}])
+    >>> history["loss"]
+    [1.5, 0.75]
+    >>> print(history.table())
+    epoch  loss
+        0   1.5
+        1  0.75
+    """
+
+    def __init__(self, rows: list[dict[str, Any]] | None = None) -> None:
+        self.rows: list[dict[str, Any]] = [] if rows is None else rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """Return one column, an entry an epoch."""
+        if not any(name in row for row in self.rows):
+            names = sorted({key for row in self.rows for key in row})
+            raise ArgumentError("history", f"one of {names}", name)
+        return [row.get(name) for row in self.rows]
+
+    def table(self) -> str:
+        """Return the rows as aligned text."""
+        return table(self.rows)
+
+    def __repr__(self) -> str:
+        return f"History({len(self.rows)} epochs)\n{self.table()}"
+
+    def plot(self, path: Any = None) -> Any:
+        """Draw loss and metric over the epochs with matplotlib (``pip install 'graphblas-nn[plot]'``).
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save the picture; its ending chooses the format.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingError
+            If matplotlib is not installed.
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise MissingError("plot", "matplotlib: pip install 'graphblas-nn[plot]'", "no such package") from None
+        shown = [n for n in ("loss", "accuracy", "r2") if any(n in row for row in self.rows)]
+        figure = Figure(figsize=(5 * max(len(shown), 1), 3.5), layout="constrained")
+        for axis, name in zip(figure.subplots(1, max(len(shown), 1), squeeze=False)[0], shown, strict=False):
+            for column, label in ((name, "training"), (f"val_{name}", "validation")):
+                if any(column in row for row in self.rows):
+                    axis.plot([row["epoch"] for row in self.rows], self[column], marker="o", label=label)
+            axis.set(xlabel="epoch", ylabel=name)
+            axis.legend()
+        if path is not None:
+            figure.savefig(path)
+        return figure
