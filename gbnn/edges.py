@@ -10,7 +10,7 @@ import numpy as np
 
 from gbnn.errors import ArgumentError, KindError, check_int
 
-__all__ = ["MAX_FEATURES", "Change", "Compressed", "Edges", "check_shape"]
+__all__ = ["MAX_FEATURES", "Change", "Compressed", "Edges", "check_indices", "check_shape", "shape_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -22,7 +22,7 @@ class Compressed(NamedTuple):
     """Edges grouped by one end, only for the neurons that have edges.
 
     Neuron `ids[k]` has the edges `starts[k]` up to `starts[k + 1]`; `others` is the other end of each.
-    All are int64 and contiguous, so that GraphBLAS reads them in place (as uint64, which they equal).
+    All are int64, contiguous and read-only: GraphBLAS reads them in place (as uint64, which they equal).
     """
 
     ids: Array
@@ -38,6 +38,41 @@ def check_shape(in_features: Any, out_features: Any) -> tuple[int, int]:
     )
 
 
+def shape_of(shape: Any) -> tuple[int, int]:
+    """Return a pair of dimensions as ints from 1 to 2**60, or raise."""
+    try:
+        in_features, out_features = shape
+    except (TypeError, ValueError):
+        raise ArgumentError("shape", "two integers, in_features and out_features", repr(shape)) from None
+    return check_shape(in_features, out_features)
+
+
+def check_indices(where: str, values: Any, size: int) -> Array:
+    """Return a new int64 array of indices from 0 to size - 1, or raise."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # a list of lists of different lengths
+        raise KindError(where, "integers", type(values).__name__) from None
+    if array.ndim != 1:
+        raise ArgumentError(where, "a 1-D array", f"{array.ndim} dimensions")
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.dtype.kind not in "iu":
+        raise KindError(where, "integers", array.dtype)
+    low, high = int(array.min()), int(array.max())
+    if low < 0 or high >= size:
+        span = f"indices from 0 to {size - 1}" if size else "none, as there is nothing to index"
+        raise ArgumentError(where, span, low if low < 0 else high)
+    return array.astype(np.int64)
+
+
+def _fixed(array: Array) -> Array:
+    """Return a read-only view: GraphBLAS reads these indices in place, and trusts them."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def _compress(majors: Array, minors: Array) -> Compressed:
     """Compress edges that are sorted by (major, minor)."""
     first = np.empty(majors.size, dtype=bool)
@@ -46,7 +81,7 @@ def _compress(majors: Array, minors: Array) -> Compressed:
         np.not_equal(majors[1:], majors[:-1], out=first[1:])
     begin = np.flatnonzero(first)
     starts = np.append(begin, majors.size).astype(np.int64, copy=False)
-    return Compressed(majors[begin], starts, np.ascontiguousarray(minors))
+    return Compressed(_fixed(majors[begin]), _fixed(starts), _fixed(np.ascontiguousarray(minors)))
 
 
 def _order(majors: Array, minors: Array, shape: tuple[int, int]) -> Array:
@@ -113,9 +148,9 @@ class Edges:
         KindError
             If the indices are not integers.
         """
-        shape = check_shape(*shape)
-        source = _index_array("sources", sources, shape[0])
-        target = _index_array("targets", targets, shape[1])
+        shape = shape_of(shape)
+        source = check_indices("sources", sources, shape[0])
+        target = check_indices("targets", targets, shape[1])
         if source.size != target.size:
             raise ArgumentError("targets", f"{source.size} indices, as many as sources", target.size)
         order = _order(source, target, shape)
@@ -254,26 +289,16 @@ class Change:
         Raises
         ------
         ArgumentError
-            If the array is not per edge.
+            If the array is not per edge, or `fill` not per new edge.
         """
         if array.ndim < 1 or array.shape[0] != self.before:
             raise ArgumentError("array", f"one entry for each of {self.before} edges", array.shape)
         result = np.empty((self.origin.size, *array.shape[1:]), dtype=array.dtype)
         old = self.origin >= 0
         result[old] = array[self.origin[old]]
-        result[~old] = fill
+        try:
+            result[~old] = fill
+        except ValueError:
+            each = f"a scalar or one entry for each of {self.grown} new edges"
+            raise ArgumentError("fill", each, f"shape {np.shape(fill)}") from None
         return result
-
-
-def _index_array(where: str, values: Any, size: int) -> Array:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ArgumentError(where, "a 1-D array", f"{array.ndim} dimensions")
-    if array.size == 0:
-        return np.empty(0, dtype=np.int64)
-    if array.dtype.kind not in "iu":
-        raise KindError(where, "integers", array.dtype)
-    low, high = int(array.min()), int(array.max())
-    if low < 0 or high >= size:
-        raise ArgumentError(where, f"indices from 0 to {size - 1}", low if low < 0 else high)
-    return array.astype(np.int64)

@@ -46,7 +46,7 @@ def set_threads(count: int) -> None:
     """
     import numba
 
-    check_int("threads", count, 1, int(numba.config.NUMBA_NUM_THREADS))
+    count = check_int("threads", count, 1, int(vars(numba.config)["NUMBA_NUM_THREADS"]))
     gb.ss.config["nthreads"] = count
     numba.set_num_threads(count)
 

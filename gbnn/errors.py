@@ -77,7 +77,10 @@ def check_float(
     """Return `value` as a finite float within [low, high] (or (low, high]), or raise."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise KindError(where, "a number", f"{value!r} of type {type(value).__name__}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an int beyond float's range
+        number = math.copysign(math.inf, value)
     bad = not math.isfinite(number) or number < low or number > high or (open_low and number == low)
     if bad:
         left = "(" if open_low or low == -math.inf else "["
@@ -101,6 +104,17 @@ def check_finite(where: str, array: np.ndarray[Any, Any]) -> None:
         raise NonFiniteError(
             where, "finite numbers", f"{array[place]} at [{index}] ({count} such of {array.size})"
         )
+
+
+def check_real(where: str, values: Any) -> np.ndarray[Any, Any]:
+    """Return `values` as an array if they are real numbers (integers and bool count), or raise KindError."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # a list of lists of different lengths
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "fiub":
+        raise KindError(where, "real numbers", f"{type(values).__name__} of {array.dtype}")
+    return array
 
 
 def generator(where: str, seed: int | np.random.Generator) -> np.random.Generator:

@@ -417,8 +417,7 @@ class MeanSquaredError(_Regression):
 
     def _compute(self, y: Array, target: Array) -> tuple[float, Pullback]:
         gap: Array = y - np.asfortranarray(target, dtype=y.dtype)
-        value = float(np.square(gap, dtype=np.float64).sum()) / y.size
-        return value, lambda: gap * (2.0 / y.size)
+        return _dot(gap, gap) / y.size, lambda: gap * (2.0 / y.size)
 
 
 @dataclass(frozen=True)
@@ -449,10 +448,9 @@ class Huber(_Regression):
     def _compute(self, y: Array, target: Array) -> tuple[float, Pullback]:
         gap: Array = y - np.asfortranarray(target, dtype=y.dtype)
         # With c = min(|gap|, delta), c (|gap| - c / 2) is gap**2 / 2 up to delta and the line beyond.
-        size = np.abs(gap, dtype=np.float64)
-        near = np.minimum(size, self.delta)
-        value = float((near * (size - near / 2)).sum()) / y.size
-        return value, lambda: np.clip(gap, -self.delta, self.delta) / y.size
+        size = np.abs(gap)
+        near = np.minimum(size, y.dtype.type(self.delta))
+        return _dot(near, size - near / 2) / y.size, lambda: np.clip(gap, -self.delta, self.delta) / y.size
 
 
 cross_entropy = CrossEntropy()
@@ -543,7 +541,12 @@ def _first(array: Any, bad: Array) -> str:
     return f"{array[place]} at [{', '.join(str(int(i)) for i in place)}]"
 
 
-# -- Softmax and sigmoid -----------------------------------------------------------------------------------
+# -- Arithmetic --------------------------------------------------------------------------------------------
+
+
+def _dot(a: Array, b: Array) -> float:
+    """Return the sum of ``a * b`` in float64, without a float64 copy of either."""
+    return float(np.einsum("ij,ij->", a, b, dtype=np.float64))
 
 
 def _shifted(y: Array) -> tuple[Array, Array]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.edges import Edges, check_shape
+from gbnn.edges import Edges, shape_of
 from gbnn.errors import ArgumentError, check_int
 
 __all__ = ["distinct_edges"]
@@ -35,7 +35,7 @@ def distinct_edges(
     Raises
     ------
     ArgumentError
-        If there are fewer free places than `count`.
+        If there are fewer free places than `count`, or `exclude` is of another shape.
 
     Notes
     -----
@@ -50,7 +50,9 @@ def distinct_edges(
     >>> sorted(zip(sources.tolist(), targets.tolist()))
     [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
     """
-    rows, columns = check_shape(*shape)
+    rows, columns = shape_of(shape)
+    if exclude is not None and exclude.shape != (rows, columns):
+        raise ArgumentError("exclude", f"edges of a {rows} x {columns} layer", f"shape {exclude.shape}")
     places = rows * columns
     free = places - (exclude.nnz if exclude is not None else 0)
     check_int("nnz", count, 0)
@@ -65,9 +67,10 @@ def distinct_edges(
         return keys // columns, keys % columns
     sources, targets = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     while sources.size < count:
-        # Some draws collide: ask for a few more than missing, keep the first of each in the order drawn.
+        # Some draws hit excluded places or collide: ask for more than missing, keep the first of each in the
+        # order drawn. As three times `count` are free, places / free asks for exclude.nnz / 3 more at most.
         missing = count - sources.size
-        more = missing + missing // 8 + 16
+        more = missing * places // free + missing // 8 + 16
         new_sources, new_targets = rng.integers(rows, size=more), rng.integers(columns, size=more)
         if exclude is not None:
             new = exclude.find(new_sources, new_targets) < 0

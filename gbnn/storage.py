@@ -5,11 +5,19 @@ This is the only module that hands a pointer from one to the other. Two kinds of
 * **Lent** (inputs). NumPy keeps the memory and GraphBLAS reads it: `lend_full`, `lend_columns`. The matrix
   that comes back holds its loan, and the loan holds the arrays, so the memory lives as long as anyone can
   reach the matrix, whatever exception passes by. When the last reference goes, GraphBLAS gives the pointers
-  back before it frees its own header. Several threads may read one lent matrix at once.
+  back before it frees its own header.
 * **Given** (outputs). GraphBLAS owns the memory and may replace it: `Output`. NumPy gets it, as an array of
   its own, from `Output.take`. No array of it exists before.
 
-A lent matrix is read-only by contract: writing into it would have GraphBLAS free memory of NumPy's.
+A lent matrix is read-only: writing into it would have GraphBLAS free NumPy's memory. So it comes as a
+`graphblas` TransposedMatrix, which has nothing that writes, of a matrix by row, which is the same memory and
+refuses. What remains is to go round that on purpose (`lent.T.ss`, `gb_obj`): the loan finds out when it ends
+(GbnnError, no double free), but until then the arrays dangle.
+
+Several threads may read one lent matrix at once, but for products of a *sparse* operand with a matrix from
+`lend_columns` call its `wait()` once before. There GraphBLAS makes an index of the columns; without, the
+first such product does, and two threads that do it at once crash. (Products with a full operand need no
+index, and it takes time and memory: so it is not made always.)
 """
 
 from __future__ import annotations
@@ -20,11 +28,11 @@ from typing import Any
 import graphblas as gb
 import numpy as np
 from graphblas.core import ffi, lib
-from graphblas.exceptions import check_status_carg
+from graphblas.exceptions import GraphblasException, check_status_carg
 from suitesparse_graphblas.utils import unclaim_buffer
 
 from gbnn.engine import KernelReport, kernel_report, set_threads, threads
-from gbnn.errors import ArgumentError, GbnnError
+from gbnn.errors import ArgumentError, GbnnError, KindError, check_int
 
 __all__ = [
     "KernelReport",
@@ -54,12 +62,50 @@ def _grb_type(dtype: np.dtype[Any], where: str) -> Any:
         raise ArgumentError(where, "float32, float64 or bool", dtype) from None
 
 
+def _check_array(where: str, array: Any) -> None:
+    if not isinstance(array, np.ndarray):
+        raise KindError(where, "a NumPy array", type(array).__name__)
+    if not array.flags.aligned:
+        raise ArgumentError(where, "an aligned array", "one at an odd address")
+
+
 def _pointer(array: Array) -> Any:
     return ffi.new("void**", ffi.cast("void*", array.ctypes.data))
 
 
 def _indices(array: Array) -> Any:
     return ffi.new("GrB_Index**", ffi.cast("GrB_Index*", array.ctypes.data))
+
+
+def _disown(array: Array) -> None:
+    """Have NumPy no longer free memory that GraphBLAS has freed."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    if array.flags.owndata:
+        unclaim_buffer(array)
+
+
+class _Bare(gb.Matrix):  # type: ignore[misc]
+    """The matrix by row under a lent one: an operand of nothing, and its methods that write refuse."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise KindError("lent matrix", "only reading", "an attempt to write to it")
+
+    __call__ = __delitem__ = __lshift__ = __setitem__ = _refuse
+    _update = build = clear = resize = setdiag = update = _refuse
+
+    # These two need an operand.
+    def diag(self, *args: Any, **kwargs: Any) -> gb.Vector:
+        return self.T.new().T.new().diag(*args, **kwargs)
+
+    def to_dense(self, *args: Any, **kwargs: Any) -> Array:
+        dense: Array = self.T.new().to_dense(*args, **kwargs)
+        return dense.T
+
+    def __repr__(self, *_: Any, **__: Any) -> str:
+        return f"{self.name}, a lent matrix by row: {self.T!r}"
 
 
 class _Loan:
@@ -69,29 +115,34 @@ class _Loan:
     order safe: pointers are taken back first, the header is freed second, the arrays go last.
     """
 
-    __slots__ = ("arrays", "handle", "shape")
+    __slots__ = ("arrays", "handle", "packed")
 
-    def __init__(self, handle: Any, arrays: tuple[Array, ...], shape: tuple[int, int]) -> None:
+    def __init__(self, handle: Any, arrays: tuple[Array, ...]) -> None:
         self.handle = handle
         self.arrays = arrays
-        self.shape = shape
+        self.packed = False
 
     def pack(self) -> None:
-        raise NotImplementedError
-
-    def unpack(self) -> list[int]:
-        """Take the pointers back from GraphBLAS and return them as addresses."""
-        raise NotImplementedError
+        """Give GraphBLAS the pointers; none where there are no entries, for it takes no null pointers."""
+        if self.arrays[-1].size:
+            check_status_carg(self._pack(), "Matrix", self.handle[0])
+            self.packed = True
 
     def take_back(self) -> None:
-        came = self.unpack()
-        for array, address in zip(self.arrays, came, strict=True):
-            if array.size and array.ctypes.data != address:
-                # Somebody wrote into a lent matrix: GraphBLAS has freed the array's memory already.
-                unclaim_buffer(array)
-                raise GbnnError(
-                    "storage", "a lent matrix to be left as it was", "one written to by GraphBLAS"
-                )
+        """Take the pointers back from GraphBLAS; GbnnError if it has written to the matrix."""
+        if not self.packed:
+            return
+        self.packed = False
+        came: list[int]
+        try:
+            came = self._unpack()
+        except GraphblasException:  # no longer of its format
+            came = [0] * len(self.arrays)
+        lost = [a for a, address in zip(self.arrays, came, strict=True) if a.ctypes.data != address]
+        for array in lost:
+            _disown(array)
+        if lost:
+            raise GbnnError("storage", "a lent matrix to be left as it was", "one written to by GraphBLAS")
 
     def __del__(self) -> None:
         if lib is None or sys.is_finalizing():  # the process ends: its memory goes with it
@@ -101,8 +152,16 @@ class _Loan:
         finally:
             lib.GrB_Matrix_free(self.handle)
 
+    def _pack(self) -> Any:
+        raise NotImplementedError
+
+    def _unpack(self) -> list[int]:
+        """Take the pointers back and return them as addresses, in the order of `arrays`."""
+        raise NotImplementedError
+
+    # python-graphblas asks a matrix's parent for these, to show it in a notebook.
     def _repr_html_(self, **_: Any) -> str:
-        return f"<p>gbnn loan, {self.shape[0]} x {self.shape[1]}</p>"
+        return "<p>gbnn loan</p>"
 
     @property
     def _name_html(self) -> str:
@@ -112,88 +171,57 @@ class _Loan:
 class _FullLoan(_Loan):
     __slots__ = ()
 
-    def pack(self) -> None:
+    def _pack(self) -> Any:
         (values,) = self.arrays
-        check_status_carg(
-            lib.GxB_Matrix_pack_FullC(self.handle[0], _pointer(values), values.nbytes, False, ffi.NULL),
-            "Matrix",
-            self.handle[0],
-        )
+        return lib.GxB_Matrix_pack_FullR(self.handle[0], _pointer(values), values.nbytes, False, ffi.NULL)
 
-    def unpack(self) -> list[int]:
+    def _unpack(self) -> list[int]:
         pointer, size, iso = ffi.new("void**"), ffi.new("GrB_Index*"), ffi.new("bool*")
-        check_status_carg(
-            lib.GxB_Matrix_unpack_FullC(self.handle[0], pointer, size, iso, ffi.NULL),
-            "Matrix",
-            self.handle[0],
-        )
+        status = lib.GxB_Matrix_unpack_FullR(self.handle[0], pointer, size, iso, ffi.NULL)
+        check_status_carg(status, "Matrix", self.handle[0])
         return [int(ffi.cast("uintptr_t", pointer[0]))]
 
 
 class _ColumnsLoan(_Loan):
     __slots__ = ()
 
-    def pack(self) -> None:
+    def _pack(self) -> Any:
         columns, starts, rows, values = self.arrays
-        check_status_carg(
-            lib.GxB_Matrix_pack_HyperCSC(
-                self.handle[0],
-                _indices(starts),
-                _indices(columns),
-                _indices(rows),
-                _pointer(values),
-                starts.nbytes,
-                columns.nbytes,
-                rows.nbytes,
-                values.nbytes,
-                False,
-                columns.size,
-                False,
-                ffi.NULL,
-            ),
-            "Matrix",
-            self.handle[0],
+        parts = (_indices(starts), _indices(columns), _indices(rows), _pointer(values))
+        sizes = (starts.nbytes, columns.nbytes, rows.nbytes, values.nbytes)
+        iso = jumbled = False
+        return lib.GxB_Matrix_pack_HyperCSR(
+            self.handle[0], *parts, *sizes, iso, columns.size, jumbled, ffi.NULL
         )
 
-    def unpack(self) -> list[int]:
+    def _unpack(self) -> list[int]:
         starts, columns, rows = (ffi.new("GrB_Index**") for _ in range(3))
         values = ffi.new("void**")
-        sizes = [ffi.new("GrB_Index*") for _ in range(5)]
+        *sizes, count = (ffi.new("GrB_Index*") for _ in range(5))
         iso, jumbled = ffi.new("bool*"), ffi.new("bool*")
-        check_status_carg(
-            lib.GxB_Matrix_unpack_HyperCSC(
-                self.handle[0],
-                starts,
-                columns,
-                rows,
-                values,
-                *sizes[:4],
-                iso,
-                sizes[4],
-                jumbled,
-                ffi.NULL,
-            ),
-            "Matrix",
-            self.handle[0],
+        status = lib.GxB_Matrix_unpack_HyperCSR(
+            self.handle[0], starts, columns, rows, values, *sizes, iso, count, jumbled, ffi.NULL
         )
+        check_status_carg(status, "Matrix", self.handle[0])
         return [int(ffi.cast("uintptr_t", p[0])) for p in (columns, starts, rows, values)]
 
 
-def _lent(kind: type[_Loan], arrays: tuple[Array, ...], shape: tuple[int, int], sparsity: str) -> gb.Matrix:
+def _lent(kind: type[_Loan], arrays: tuple[Array, ...], shape: tuple[int, int], sparsity: str) -> Any:
     dtype = _grb_type(arrays[-1].dtype, "values")
+    rows, columns = shape
     handle = ffi.new("GrB_Matrix*")
-    check_status_carg(lib.GrB_Matrix_new(handle, dtype._carg, *shape), "Matrix", handle[0])
-    loan = kind(handle, arrays, shape)
-    matrix = gb.Matrix._from_obj(handle, dtype, *shape, parent=loan)
+    check_status_carg(lib.GrB_Matrix_new(handle, dtype._carg, columns, rows), "Matrix", handle[0])
+    loan = kind(handle, arrays)
+    bare = _Bare._from_obj(handle, dtype, columns, rows, parent=loan)
     # Pinned, so that no operation ever finds a reason to convert (and so to free) what it only reads.
-    matrix.ss.config["sparsity_control"] = sparsity
-    matrix.ss.config["format"] = "by_col"
+    bare.ss.config["sparsity_control"] = sparsity
+    bare.ss.config["format"] = "by_row"
     loan.pack()
-    return matrix
+    return bare.T
 
 
-def lend_full(array: Array) -> gb.Matrix:
-    """Lend a 2-D array in Fortran order to GraphBLAS as a full matrix by column, without a copy.
+def lend_full(array: Array) -> Any:
+    """Lend a 2-D array in Fortran order to GraphBLAS as a full matrix, without a copy.
 
     Parameters
     ----------
@@ -202,13 +230,13 @@ def lend_full(array: Array) -> gb.Matrix:
 
     Returns
     -------
-    graphblas.Matrix
-        Read-only, shape (rows, columns).
+    graphblas.core.matrix.TransposedMatrix
+        Shape (rows, columns); it can be read as any matrix, and not be written to.
 
     Raises
     ------
-    ArgumentError
-        If the array is not 2-D, not in Fortran order, empty, or of another dtype.
+    ArgumentError, KindError
+        If the array is not 2-D, not in Fortran order, empty, not aligned, or of another dtype.
 
     Examples
     --------
@@ -220,15 +248,17 @@ def lend_full(array: Array) -> gb.Matrix:
     >>> float(matrix[0, 0].value), float(matrix.reduce_scalar().value)
     (5.0, 10.0)
     """
+    _check_array("array", array)
     if array.ndim != 2 or not array.flags.f_contiguous or array.size == 0:
         raise ArgumentError("array", "a non-empty 2-D array in Fortran order", f"shape {array.shape}")
     return _lent(_FullLoan, (array,), array.shape, "full")
 
 
-def lend_columns(
-    columns: Array, starts: Array, rows: Array, values: Array, shape: tuple[int, int]
-) -> gb.Matrix:
+def lend_columns(columns: Array, starts: Array, rows: Array, values: Array, shape: tuple[int, int]) -> Any:
     """Lend a sparse matrix in compressed columns (hypersparse) to GraphBLAS, without a copy.
+
+    Only what costs nothing is checked: GraphBLAS itself trusts the order and the range of indices, so they
+    come from an `Edges` or another checked source.
 
     Parameters
     ----------
@@ -244,8 +274,14 @@ def lend_columns(
 
     Returns
     -------
-    graphblas.Matrix
-        Read-only. New values written into `values` are seen by it; `swap_values` exchanges the array.
+    graphblas.core.matrix.TransposedMatrix
+        It can be read as any matrix, and not be written to. New values written into `values` are seen by it;
+        `swap_values` exchanges the array.
+
+    Raises
+    ------
+    ArgumentError, KindError
+        If the arrays do not fit together.
 
     Examples
     --------
@@ -255,35 +291,41 @@ def lend_columns(
     >>> storage.lend_columns(c, s, r, np.array([1.0, 2.0]), (3, 2**60)).reduce_scalar().value
     3.0
     """
-    if values.size == 0:  # nothing to lend, and GraphBLAS takes no null pointers
-        return gb.Matrix(_grb_type(values.dtype, "values"), *shape)
-    for name, array in (("columns", columns), ("starts", starts), ("rows", rows)):
-        if array.dtype != np.int64 or array.ndim != 1 or not array.flags.c_contiguous:
-            raise ArgumentError(name, "a contiguous 1-D int64 array", f"{array.dtype} {array.shape}")
+    for name, array in (("columns", columns), ("starts", starts), ("rows", rows), ("values", values)):
+        _check_array(name, array)
+        if array.ndim != 1 or not array.flags.c_contiguous:
+            raise ArgumentError(name, "a contiguous 1-D array", f"shape {array.shape}")
+        if array.dtype != np.int64 and name != "values":
+            raise ArgumentError(name, "int64", array.dtype)
+    size = (check_int("rows of the shape", shape[0], 1, 2**60), check_int("columns", shape[1], 1, 2**60))
     if (
         starts.size != columns.size + 1
-        or values.shape != rows.shape
-        or starts[-1] != rows.size
-        or not values.flags.c_contiguous
+        or values.size != rows.size
+        or (starts[0], starts[-1]) != (0, rows.size)
+        or (columns.size > 0) != (rows.size > 0)
     ):
-        sizes = f"{columns.size} columns, {starts.size} starts, {rows.size} rows, {values.shape} values"
+        sizes = f"{columns.size} columns, {starts.size} starts, {rows.size} rows, {values.size} values"
         raise ArgumentError("lend_columns", "arrays that fit together", sizes)
-    return _lent(_ColumnsLoan, (columns, starts, rows, values), shape, "hypersparse")
+    if columns.size and (columns[0] < 0 or columns[-1] >= size[1]):
+        raise ArgumentError("columns", f"indices from 0 to {size[1] - 1}", f"{columns[0]} to {columns[-1]}")
+    return _lent(_ColumnsLoan, (columns, starts, rows, values), size, "hypersparse")
 
 
-def swap_values(matrix: gb.Matrix, values: Array) -> None:
+def swap_values(matrix: Any, values: Array) -> None:
     """Give a lent sparse matrix another array of values; its indices stay where they are.
+
+    Nobody else may be reading the matrix meanwhile.
 
     Parameters
     ----------
-    matrix : graphblas.Matrix
+    matrix : graphblas.core.matrix.TransposedMatrix
         From `lend_columns`.
     values : ndarray, shape (nnz,)
         Of the same dtype, contiguous.
 
     Raises
     ------
-    ArgumentError
+    ArgumentError, KindError
         If `matrix` is not such a loan or the values do not fit.
 
     Examples
@@ -296,9 +338,10 @@ def swap_values(matrix: gb.Matrix, values: Array) -> None:
     >>> m[0, 0].value
     7.0
     """
-    loan = matrix._parent
+    loan = getattr(getattr(matrix, "_matrix", None), "_parent", None)
     if not isinstance(loan, _ColumnsLoan):
-        raise ArgumentError("matrix", "a matrix from lend_columns", matrix.name)
+        raise ArgumentError("matrix", "a matrix from lend_columns", type(matrix).__name__)
+    _check_array("values", values)
     old = loan.arrays[-1]
     if values.shape != old.shape or values.dtype != old.dtype or not values.flags.c_contiguous:
         raise ArgumentError(
@@ -338,15 +381,26 @@ class Output:
     def __init__(self, rows: int, columns: int, dtype: Any, fill: Any = 0) -> None:
         kind = np.dtype(dtype)
         _grb_type(kind, "dtype")
-        array = np.empty((rows, columns), dtype=kind, order="F")
-        array[...] = fill
+        shape = (check_int("rows", rows, 0), check_int("columns", columns, 0))
+        array = np.empty(shape, dtype=kind, order="F")
+        try:
+            array[...] = fill
+        except (TypeError, ValueError):
+            raise ArgumentError("fill", f"a number or {columns} numbers", type(fill).__name__) from None
         # The array's memory is GraphBLAS's from here on; this name is the only one and ends with this call.
         self.matrix = gb.Matrix.ss.import_fullc(values=array, nrows=rows, ncols=columns, take_ownership=True)
         self.matrix.ss.config["sparsity_control"] = "full"
 
     def take(self) -> Array:
-        """Return the values as an array in Fortran order that owns its memory; the matrix is empty after."""
-        parts = self.matrix.ss.unpack("fullc")
+        """Return the values as an array in Fortran order that owns its memory; the matrix is empty after.
+
+        Raises GbnnError if the matrix is no longer full: taken already, or made sparse by an operation.
+        """
+        try:
+            parts = self.matrix.ss.unpack("fullc")
+        except GraphblasException:
+            count = f"one with {self.matrix.nvals} entries"
+            raise GbnnError("output", "a full matrix, taken once", count) from None
         values: Array = parts["values"]
         if parts.get("is_iso"):
             values = np.full(self.matrix.shape, values.reshape(-1)[0], order="F")

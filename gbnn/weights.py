@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import graphblas as gb
 import numpy as np
 import scipy.sparse as sp
+from graphblas.core.matrix import TransposedMatrix
 
 from gbnn import storage
-from gbnn.edges import Change, Edges, check_shape
-from gbnn.errors import ArgumentError, KindError, check_finite
+from gbnn.edges import Change, Edges, check_indices, shape_of
+from gbnn.errors import ArgumentError, KindError, check_finite, check_float, check_real
 
 __all__ = ["Change", "Weights"]
 
@@ -22,7 +24,7 @@ DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 def real_dtype(where: str, dtype: Any) -> np.dtype[Any]:
     """Return float32 or float64, or raise KindError."""
     try:
-        kind = np.dtype(dtype)
+        kind: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         kind = np.dtype(object)
     if kind not in DTYPES:
@@ -58,19 +60,22 @@ class Weights:
     """
 
     def __init__(self, edges: Edges, values: Array) -> None:
+        if not isinstance(values, np.ndarray):
+            raise KindError("values", "a NumPy array", type(values).__name__)
         real_dtype("values", values.dtype)
         if values.shape != (edges.nnz,):
             raise ArgumentError("values", f"shape ({edges.nnz},), one an edge", values.shape)
         self._edges = edges
-        self._values = np.ascontiguousarray(values)
+        self._values = np.require(values, requirements=["C", "A"])
+        self._lock = threading.RLock()
         self._reset_views()
 
     def _reset_views(self) -> None:
         self._version = 0  # counts changes of the values
         self._target_version = -1  # the count at which the view by target was last right
         self._target_values: Array | None = None
-        self._by_source: gb.Matrix | None = None
-        self._by_target: gb.Matrix | None = None
+        self._by_source: TransposedMatrix | None = None
+        self._by_target: TransposedMatrix | None = None
 
     # A copy or a pickle is made of the arrays; the views are loans of this process's memory.
     def __getstate__(self) -> dict[str, Any]:
@@ -78,7 +83,8 @@ class Weights:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._edges = Edges(state["sources"], state["targets"], state["shape"])
-        self._values = np.array(state["values"])
+        self._values = state["values"].copy()
+        self._lock = threading.RLock()
         self._reset_views()
 
     # -- From and to other forms ---------------------------------------------------------------------------
@@ -105,7 +111,7 @@ class Weights:
         """
         kind = real_dtype("dtype", dtype)
         edges, order = Edges.from_coo(sources, targets, shape)
-        array = _value_array(values, kind)
+        array = _cast(check_real("values", values), kind)
         if array.ndim == 0:
             array = np.full(edges.nnz, array, dtype=kind)
         if array.shape != (edges.nnz,):
@@ -129,8 +135,7 @@ class Weights:
         if not sp.issparse(matrix) or matrix.ndim != 2:
             raise KindError("matrix", "a 2-D SciPy sparse matrix or array", type(matrix).__name__)
         coo = matrix.tocoo()
-        if dtype is None:
-            dtype = np.float64 if coo.dtype == np.float64 else np.float32
+        dtype = _usual(coo.dtype) if dtype is None else dtype
         return cls.from_coo(coo.row, coo.col, coo.data, coo.shape, dtype=dtype)
 
     @classmethod
@@ -143,20 +148,20 @@ class Weights:
         >>> Weights.from_dense([[0.0, 2.0], [0.1, -3.0]], threshold=0.5).to_coo()[:2]
         (array([0, 1]), array([1, 1]))
         """
-        dense = np.asarray(array)
+        dense = check_real("array", array)
+        threshold = check_float("threshold", threshold)
         if dense.ndim != 2:
             raise ArgumentError("array", "2 dimensions (in, out)", f"shape {dense.shape}")
-        if dtype is None:
-            dtype = np.float64 if dense.dtype == np.float64 else np.float32
-        dense = _value_array(dense, real_dtype("dtype", dtype))
-        check_shape(*dense.shape)
+        dtype = _usual(dense.dtype) if dtype is None else dtype
+        dense = _cast(dense, real_dtype("dtype", dtype))
+        shape_of(dense.shape)
         check_finite("array", dense)
         rows, columns = np.nonzero(np.abs(dense) > threshold)
         return cls.from_coo(rows, columns, dense[rows, columns], dense.shape, dtype=dtype)
 
     @classmethod
     def from_graphblas(cls, matrix: gb.Matrix, *, dtype: Any = None) -> Weights:
-        """Build from a `graphblas.Matrix`, shape (in, out); its stored entries are the edges.
+        """Build from a `graphblas.Matrix` (or its `.T`), shape (in, out); its stored entries are the edges.
 
         Examples
         --------
@@ -165,11 +170,10 @@ class Weights:
         >>> Weights.from_graphblas(gb.Matrix.from_coo([0], [2**59], 1.5, nrows=1, ncols=2**60)).nnz
         1
         """
-        if not isinstance(matrix, gb.Matrix):
+        if not isinstance(matrix, (gb.Matrix, TransposedMatrix)):
             raise KindError("matrix", "a graphblas.Matrix", type(matrix).__name__)
         rows, columns, values = matrix.to_coo()
-        if dtype is None:
-            dtype = np.float64 if values.dtype == np.float64 else np.float32
+        dtype = _usual(values.dtype) if dtype is None else dtype
         return cls.from_coo(rows, columns, values, matrix.shape, dtype=dtype)
 
     def to_coo(self) -> tuple[Array, Array, Array]:
@@ -178,13 +182,13 @@ class Weights:
 
     def to_scipy(self) -> Any:
         """Return a `scipy.sparse.csr_array` of shape (in, out); it takes O(nnz + in) memory."""
-        if self.in_features >= 2**40:
-            limit = "fewer than 2**40 inputs, for a row pointer each (to_coo has no such limit)"
+        if self.in_features > 2**31:
+            limit = "at most 2**31 inputs, for a row pointer each (to_coo has no such limit)"
             raise ArgumentError("to_scipy", limit, self.in_features)
         ids, starts, _ = self._edges.by_source
         counts = np.zeros(self.in_features + 1, dtype=np.int64)
         counts[ids + 1] = np.diff(starts)
-        parts = (self._values.copy(), self.targets.copy(), np.cumsum(counts))
+        parts = (self._values.copy(), self.targets.copy(), np.cumsum(counts, out=counts))
         return sp.csr_array(parts, shape=self.shape)
 
     def to_dense(self) -> Array:
@@ -237,7 +241,8 @@ class Weights:
     @property
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64."""
-        return self._values.dtype
+        kind: np.dtype[Any] = self._values.dtype
+        return kind
 
     @property
     def values(self) -> Array:
@@ -280,12 +285,18 @@ class Weights:
 
     def assign(self, values: Any) -> None:
         """Set the values: an array of shape (nnz,) in canonical order, or a scalar."""
-        self._values[...] = values
+        array = check_real("values", values)
+        if array.shape not in ((), (self.nnz,)):
+            raise ArgumentError("values", f"{self.nnz} values, one an edge, or a scalar", array.shape)
+        self._values[...] = array
         self._version += 1
 
     def add(self, update: Array) -> None:
         """Add an array of shape (nnz,) to the values, in place."""
-        self._values += update
+        array = check_real("update", update)
+        if array.shape != (self.nnz,):
+            raise ArgumentError("update", f"{self.nnz} values, one an edge", array.shape)
+        self._values += array
         self._version += 1
 
     def astype(self, dtype: Any) -> Weights:
@@ -302,29 +313,32 @@ class Weights:
     @property
     def values_by_target(self) -> Array:
         """Values in the order of `edges.by_target`, read-only by contract; brought up to date when asked."""
-        if self._target_values is None:
-            self._target_values = np.empty_like(self._values)
-        if self._target_version != self._version:
-            # mode="clip" lets NumPy write straight into `out`; the order is a permutation, so nothing clips.
-            np.take(self._values, self._edges.order, out=self._target_values, mode="clip")
-            self._target_version = self._version
-        return self._target_values
+        with self._lock:
+            if self._target_values is None:
+                self._target_values = np.empty_like(self._values)
+            if self._target_version != self._version:
+                # mode="clip" lets NumPy write straight into `out`; nothing clips, for these are positions.
+                np.take(self._values, self._edges.order, out=self._target_values, mode="clip")
+                self._target_version = self._version
+            return self._target_values
 
     @property
-    def by_target(self) -> gb.Matrix:
+    def by_target(self) -> TransposedMatrix:
         """W as GraphBLAS reads it for `X @ W`: shape (in, out), compressed by target; lent, read-only."""
-        values = self.values_by_target
-        if self._by_target is None:
-            self._by_target = storage.lend_columns(*self._edges.by_target, values, self.shape)
-        return self._by_target
+        with self._lock:
+            values = self.values_by_target
+            if self._by_target is None:
+                self._by_target = storage.lend_columns(*self._edges.by_target, values, self.shape)
+            return self._by_target
 
     @property
-    def by_source(self) -> gb.Matrix:
+    def by_source(self) -> TransposedMatrix:
         """W transposed, for `dY @ W.T`: shape (out, in), compressed by source; lent, read-only."""
-        if self._by_source is None:
-            shape = (self.out_features, self.in_features)
-            self._by_source = storage.lend_columns(*self._edges.by_source, self._values, shape)
-        return self._by_source
+        with self._lock:
+            if self._by_source is None:
+                shape = (self.out_features, self.in_features)
+                self._by_source = storage.lend_columns(*self._edges.by_source, self._values, shape)
+            return self._by_source
 
     # -- Rewiring ------------------------------------------------------------------------------------------
 
@@ -346,9 +360,9 @@ class Weights:
 
         Raises
         ------
-        ArgumentError
-            On positions out of range or given twice, edges out of range, and edges that exist already;
-            the weights are then as they were.
+        ArgumentError, KindError, NonFiniteError
+            On positions out of range or given twice, edges out of range, edges that exist already, and values
+            that are not finite; the weights are then as they were.
 
         Examples
         --------
@@ -360,24 +374,26 @@ class Weights:
         >>> change.origin
         array([ 0, -1,  2])
         """
-        gone = np.asarray(drop, dtype=np.int64) if np.size(drop) else np.empty(0, dtype=np.int64)
-        if gone.size and (gone.min() < 0 or gone.max() >= self.nnz):
-            raise ArgumentError(
-                "drop", f"positions from 0 to {self.nnz - 1}", f"{gone.min()} to {gone.max()}"
-            )
+        gone = check_indices("drop", drop, self.nnz)
+        source = check_indices("sources", sources, self.in_features)
+        target = check_indices("targets", targets, self.out_features)
+        fresh = source.size
+        if target.size != fresh:
+            raise ArgumentError("targets", f"{fresh} indices, as many as sources", target.size)
         keep = np.ones(self.nnz, dtype=bool)
         keep[gone] = False
         kept = np.flatnonzero(keep)
         if kept.size + gone.size != self.nnz:
             raise ArgumentError("drop", "each position once", f"{gone.size} positions, some twice")
-        fresh = np.asarray(sources).size
-        added = _value_array(values, self.dtype)
-        added = np.broadcast_to(added, (fresh,)) if added.ndim == 0 else added
-        if added.shape != (fresh,):
-            raise ArgumentError("values", f"{fresh} values, one for each new edge", added.shape)
+        added = _cast(check_real("values", values), self.dtype)
+        if added.shape not in ((), (fresh,)):
+            raise ArgumentError("values", f"{fresh} values, one for each new edge, or a scalar", added.shape)
         check_finite("values", added)
+        added = np.broadcast_to(added, (fresh,))
         edges, order = Edges.from_coo(
-            _joined(self.sources[kept], sources), _joined(self.targets[kept], targets), self.shape
+            np.concatenate([self.sources[kept], source]),
+            np.concatenate([self.targets[kept], target]),
+            self.shape,
         )
         origin = np.concatenate([kept, np.full(fresh, -1, dtype=np.int64)])[order]
         moved = np.concatenate([self._values[kept], added])[order]
@@ -389,17 +405,10 @@ class Weights:
         return change
 
 
-def _joined(kept: Array, fresh: Any) -> Array:
-    array = np.asarray(fresh)
-    return np.concatenate([kept, array]) if array.size else kept
+def _usual(dtype: Any) -> type[np.floating[Any]]:
+    return np.float64 if dtype == np.float64 else np.float32
 
 
-def _value_array(values: Any, dtype: np.dtype[Any]) -> Array:
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "fiub":
-            raise TypeError
-    except (TypeError, ValueError):
-        raise KindError("values", "real numbers", type(values).__name__) from None
+def _cast(array: Array, dtype: np.dtype[Any]) -> Array:
     with np.errstate(over="ignore"):  # what overflows becomes infinite and is reported as such
         return array.astype(dtype)

@@ -32,7 +32,9 @@ def _launched(kernel: Callable[..., Any]) -> Callable[..., None]:
             with _LAUNCH:
                 kernel(*arguments)
         except SystemError as error:  # numba's, when a function raises inside a parallel loop
-            raise GbnnError("semiring", "scalar functions that raise no exception", error.__cause__) from error
+            raise GbnnError(
+                "semiring", "scalar functions that raise no exception", error.__cause__
+            ) from error
 
     launch.__doc__ = kernel.__doc__
     return launch

@@ -80,8 +80,8 @@ def _adjoint(
     """Both gradients from exp(x + w - y) = exp(x - a)·exp(w - c)·exp(a + c - y): products and one SDDMM."""
     a, c = _top(x), _top(weights.values)
     shift = a + c - y
-    # Where y is far above every term exp(shift) may underflow, and so do the true shares. It is far below only
-    # where the terms are all -∞ and y is a low bias: then exp(shift) could overflow.
+    # Where y is far above every term exp(shift) may underflow, and so do the true shares. It is far below
+    # only where the terms are all -∞ and y is a low bias: then exp(shift) could overflow.
     highest = float(shift.max(where=np.isfinite(y), initial=0))
     if not _fits_exponentials(x, weights) or highest > _SPREAD[x.dtype]:
         return adjoint_by_kernel(s, x, weights, bias, y, dy, inputs)

@@ -159,8 +159,9 @@ def fit(where: str, array: Any, shape: tuple[int | None, ...], dtype: np.dtype[A
         raise KindError(where, "an array of real numbers", type(array).__name__) from None
     if came.dtype.kind not in "fiub":
         raise KindError(where, "real numbers", came.dtype)
-    fits = came.ndim == len(shape) and 0 not in came.shape
-    if not fits or any(n not in (None, size) for n, size in zip(shape, came.shape, strict=True)):
+    if came.ndim != len(shape) or any(
+        size == 0 if n is None else size != n for n, size in zip(shape, came.shape, strict=True)
+    ):
         wanted = ", ".join("batch" if n is None else str(n) for n in shape)
         raise ArgumentError(where, f"shape ({wanted}{',' * (len(shape) == 1)})", f"shape {came.shape}")
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and shows

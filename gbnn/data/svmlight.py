@@ -16,6 +16,8 @@ from gbnn.errors import FileError
 
 __all__ = ["read_svmlight"]
 
+LARGEST = 10**18  # one more than the largest index; far from the end of int64
+
 
 def read_svmlight(
     path: str | Path,
@@ -70,9 +72,9 @@ def read_svmlight(
                 labels.append("" if ":" in tokens[0] else tokens.pop(0))
                 if tokens and tokens[0].startswith("qid:"):
                     del tokens[0]
-                row = _pairs(f"{where}, line {line}", tokens)
-                indices.extend(k for k, _ in row)
-                data.extend(v for _, v in row)
+                keys, values = _pairs(f"{where}, line {line}", tokens)
+                indices.extend(keys)
+                data.extend(values)
                 indptr.append(len(indices))
                 lines.append(line)
     except UnicodeDecodeError as error:
@@ -118,20 +120,31 @@ def _matrix(where: str, place: Place, parts: tuple[Any, Any, Any], features: int
     return sp.csr_array((narrow, columns - shift, starts), shape=(starts.size - 1, features or width))
 
 
-def _pairs(where: str, tokens: list[str]) -> list[tuple[int, float]]:
-    row = []
-    for token in tokens:
-        left, _, right = token.partition(":")
-        # Python reads more than the format has: 1_0, and digits of other scripts.
-        if not (left.isascii() and left.isdigit() and len(left) <= 18 and is_number(right)):
-            raise FileError(where, "index:value pairs", repr(token))
-        row.append((int(left), float(right)))
-    if any(a >= b for (a, _), (b, _) in pairwise(row)):
-        row.sort(key=lambda pair: pair[0])
-        twice = next((a for (a, _), (b, _) in pairwise(row) if a == b), None)
+def _pairs(where: str, tokens: list[str]) -> tuple[list[int], list[float]]:
+    """Return the indices, ascending, and the values of a line."""
+    try:
+        parts = [token.split(":") for token in tokens]
+        keys, values = [int(left) for left, _ in parts], [float(right) for _, right in parts]
+        sound = min(keys, default=0) >= 0 and max(keys, default=0) < LARGEST
+    except ValueError:
+        sound = False
+    # Python reads more than the format has: 1_0, and digits of other scripts.
+    text = "".join(tokens)
+    if not sound or "_" in text or not text.isascii():
+        raise FileError(where, "index:value pairs", repr(next(filter(_is_wrong, tokens), text)))
+    if any(a >= b for a, b in pairwise(keys)):
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        keys, values = [keys[k] for k in order], [values[k] for k in order]
+        twice = next((a for a, b in pairwise(keys) if a == b), None)
         if twice is not None:
             raise FileError(where, "each index once", f"{twice} twice")
-    return row
+    return keys, values
+
+
+def _is_wrong(token: str) -> bool:
+    left, _, right = token.partition(":")
+    short = left.isascii() and left.isdigit() and len(left) <= 18
+    return not (short and right.isascii() and is_number(right))
 
 
 def _label_set(where: str, text: str) -> list[int]:

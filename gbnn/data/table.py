@@ -44,7 +44,7 @@ def read_csv(
     ----------
     path : str or Path
         UTF-8 text; the first line may name the columns (it does if at least half of its feature fields are
-        not numbers, or its target is none while the next is one).
+        not numbers, or its target is the only one that is not).
     delimiter : str
     target : str, int or False, optional
         Name or number (from 0; negative: from the end) of the target column; False: there is none. By default
@@ -83,17 +83,19 @@ def read_csv(
         # "utf-8-sig" drops the byte order mark that spreadsheets write.
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = _rows(where, csv.reader(file, delimiter=delimiter, strict=True))
-            first, second = next(rows, None), next(rows, None)
+            first = next(rows, None)
             if first is None:
                 raise FileError(where, "rows of numbers", "an empty file")
-            column, header = _layout(where, first, second, target, features)
+            column, header = _layout(where, first, target, features)
             width = len(first[1]) - (column is not None)  # before the target is taken out of the row
-            body = chain([] if header else [first], [] if second is None else [second], rows)
+            body = rows if header else chain([first], rows)
             values, fields, lines = _table(where, body, first, column)
     except UnicodeDecodeError as error:
         raise FileError(where, "UTF-8 text", error) from None
     except OSError as error:
         raise FileError(where, "a readable file", error) from None
+    if not header and _is_name(fields, classes):
+        del values[:width], fields[0], lines[0]
     if not lines:
         raise FileError(where, "rows below its header", "none")
     if features is not None and width != features:
@@ -119,9 +121,7 @@ def _rows(where: str, reader: Any) -> Iterator[Row]:
         raise FileError(f"{where}, line {reader.line_num}", "well-formed fields", error) from None
 
 
-def _layout(
-    where: str, first: Row, second: Row | None, target: Any, features: int | None
-) -> tuple[Any, bool]:
+def _layout(where: str, first: Row, target: Any, features: int | None) -> tuple[Any, bool]:
     """Return the number of the target column, or None, and whether the first row is a header."""
     names = [field.strip() for field in first[1]]
     width = len(names)
@@ -145,11 +145,14 @@ def _layout(
     others = [name for i, name in enumerate(names) if i != column]
     # An empty field is a missing number, and one word among numbers a mistake to report: neither is a header.
     words = sum(bool(name) and not is_number(name) for name in others)
-    if 2 * words >= len(others):
-        return column, True
-    if column is None or second is None or len(second[1]) != width:
-        return column, False
-    return column, not is_number(names[column]) and is_number(second[1][column])
+    return column, 2 * words >= len(others)
+
+
+def _is_name(fields: list[str], classes: Sequence[str] | None) -> bool:
+    """Whether the first field of a target column is its name: the only one that is not a number."""
+    if len(fields) < 2 or is_number(fields[0]) or fields[0] in (classes or ()):
+        return False
+    return all(map(is_number, fields[1:]))
 
 
 def _table(where: str, rows: Iterator[Row], first: Row, column: int | None) -> tuple[Any, list[str], Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from gbnn.errors import ArgumentError, KindError
+from gbnn.layers.activations import as_output_gradient
 from gbnn.layers.layer import Gradients, Layer, Pullback, as_batch
 
 __all__ = ["Chain", "Concatenate", "Parallel", "Residual"]
@@ -46,12 +47,13 @@ class _Container(Layer):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.layers))})"
 
-    def _agreed(self, side: str) -> int | None:
-        """Return the one number of features all branches share, or raise."""
-        known = [getattr(layer, side) for layer in self.layers if getattr(layer, side) is not None]
-        if len(set(known)) > 1:
-            raise ArgumentError(type(self).__name__, f"branches of equal {side}", known)
-        return known[0] if known else None
+
+def _agreed(where: str, side: str, widths: Iterable[int | None]) -> int | None:
+    """Return the one number of features all branches share, None where none is known, or raise."""
+    known = [width for width in widths if width is not None]
+    if len(set(known)) > 1:
+        raise ArgumentError(where, f"branches of equal {side}", known)
+    return known[0] if known else None
 
 
 class Chain(_Container):
@@ -66,22 +68,36 @@ class Chain(_Container):
     --------
     >>> from gbnn import layers
     >>> net = layers.Chain(
-    ...     layers.Linear.random(64, 100, nnz=640, seed=0), layers.Relu(), layers.Dense.random(100, 10, seed=1)
+    ...     layers.Linear.random(64, 100, nnz=640, seed=0),
+    ...     layers.Relu(),
+    ...     layers.Dense.random(100, 10, seed=1),
     ... )
     >>> list(net.parameters())
     ['0.weights', '0.bias', '2.weights', '2.bias']
-    >>> print(net.describe())  # doctest: +SKIP
+    >>> print(net.describe())
+    layer  kind               shape       nnz  density   bytes
+    0      Linear plus_times  64 x 100    640      0.1  20,960
+    1      Relu()             any
+    2      Dense              100 x 10  1,000        1   4,040
+    total                               1,640           25,000
     """
 
     def __init__(self, *layers: Layer) -> None:
         super().__init__(*layers)
-        width: int | None = None
-        for i, layer in enumerate(layers):
-            if width is not None and layer.in_features is not None and layer.in_features != width:
-                raise ArgumentError(f"Chain layer {i}", f"{width} inputs, the width before it", layer.in_features)
-            width = layer.out_features if layer.out_features is not None else width
-        self.out_features = width
-        self.in_features = next((layer.in_features for layer in layers if layer.in_features is not None), None)
+        for layer in layers:
+            self.in_features = layer.in_features
+            if layer.in_features is not None or layer.width_after(1) != 1:
+                break  # until here, every layer keeps the width it is given
+        self.out_features = self.width_after(self.in_features)
+
+    def width_after(self, width: int | None) -> int | None:
+        """Return how wide the output is; see `Layer.width_after`."""
+        for i, layer in enumerate(self.layers):
+            if None not in (width, layer.in_features) and layer.in_features != width:
+                before = f"{width} inputs, the width before it"
+                raise ArgumentError(f"Chain layer {i}", before, layer.in_features)
+            width = layer.width_after(width)
+        return width
 
     def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
         """Compute the layers in turn; see `Layer.forward`."""
@@ -91,11 +107,14 @@ class Chain(_Container):
             pullbacks.append(pullback)
 
         def back(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+            # Without dx the work ends at the first layer that has parameters.
+            count = len(pullbacks)
+            first = 0 if inputs else next((i for i in range(count) if self.layers[i].parameters()), count)
             gradients: Gradients = {}
-            for i in reversed(range(len(pullbacks))):
-                dy, own = pullbacks[i](dy, inputs=inputs or i > 0)
+            for i in reversed(range(first, count)):
+                dy, own = pullbacks[i](dy, inputs=inputs or i > first)
                 gradients = _named(str(i), own) | gradients
-            return dy, gradients
+            return (dy if inputs else None), gradients
 
         return x, back
 
@@ -113,21 +132,28 @@ class Residual(_Container):
 
     def __init__(self, inner: Layer) -> None:
         super().__init__(inner)
-        if inner.in_features != inner.out_features:
-            widths = f"{inner.in_features} and {inner.out_features}"
-            raise ArgumentError("Residual", "a layer as wide at its output as at its input", widths)
+        width = inner.in_features or 1  # a layer for any width must keep each
+        after = inner.width_after(width)
+        if after != width:
+            equal = "a layer as wide at its output as at its input"
+            raise ArgumentError("Residual", equal, f"{after} for {width}")
         self.in_features = self.out_features = inner.in_features
 
     def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
         """Compute ``x + inner(x)``; see `Layer.forward`."""
         x = as_batch("Residual.forward x", x, self.in_features)
-        y, pullback = self.layers[0].forward(x, training=training)
+        inner, pullback = self.layers[0].forward(x, training=training)
+        if inner.shape != x.shape:
+            raise ArgumentError("Residual.forward", f"an inner output of shape {x.shape}", inner.shape)
+        y = x.astype(inner.dtype, copy=False) + inner
+        shape, dtype = y.shape, y.dtype
 
         def back(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+            dy = as_output_gradient("Residual.pullback dy", dy, shape, dtype)
             dx, gradients = pullback(dy, inputs=inputs)
             return (dx + dy if inputs else None), _named("0", gradients)
 
-        return x + y, back
+        return y, back
 
 
 class _Branches(_Container):
@@ -135,7 +161,9 @@ class _Branches(_Container):
 
     def __init__(self, *layers: Layer) -> None:
         super().__init__(*layers)
-        self.in_features = self._agreed("in_features")
+        widths = (layer.in_features for layer in layers)
+        self.in_features = _agreed(type(self).__name__, "in_features", widths)
+        self.out_features = self.width_after(self.in_features)
 
     def _run(self, x: Array, training: bool) -> tuple[list[Array], list[Pullback]]:
         x = as_batch(f"{type(self).__name__}.forward x", x, self.in_features)
@@ -143,9 +171,7 @@ class _Branches(_Container):
         return [y for y, _ in both], [pullback for _, pullback in both]
 
 
-def _gather(
-    pullbacks: list[Pullback], parts: list[Array], inputs: bool
-) -> tuple[Array | None, Gradients]:
+def _gather(pullbacks: list[Pullback], parts: list[Array], inputs: bool) -> tuple[Array | None, Gradients]:
     """Pull each branch's part of dy back and add up what reaches the shared input."""
     dx: Array | None = None
     gradients: Gradients = {}
@@ -168,9 +194,9 @@ class Parallel(_Branches):
     array([[-1.,  4.]])
     """
 
-    def __init__(self, *layers: Layer) -> None:
-        super().__init__(*layers)
-        self.out_features = self._agreed("out_features")
+    def width_after(self, width: int | None) -> int | None:
+        """Return how wide the output is; see `Layer.width_after`."""
+        return _agreed("Parallel", "out_features", (layer.width_after(width) for layer in self.layers))
 
     def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
         """Compute the sum of the branches; see `Layer.forward`."""
@@ -180,8 +206,10 @@ class Parallel(_Branches):
             if other.shape != y.shape:
                 raise ArgumentError("Parallel.forward", f"branches of shape {y.shape}", other.shape)
             y = y + other
+        shape, dtype = y.shape, y.dtype
 
         def back(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+            dy = as_output_gradient("Parallel.pullback dy", dy, shape, dtype)
             return _gather(pullbacks, [dy] * len(pullbacks), inputs)
 
         return y, back
@@ -198,17 +226,20 @@ class Concatenate(_Branches):
     array([[ 0.,  2., -1.,  2.]])
     """
 
-    def __init__(self, *layers: Layer) -> None:
-        super().__init__(*layers)
-        widths = [w for layer in layers if (w := layer.out_features) is not None]
-        self.out_features = sum(widths) if len(widths) == len(layers) else None
+    def width_after(self, width: int | None) -> int | None:
+        """Return how wide the output is; see `Layer.width_after`."""
+        widths = [w for layer in self.layers if (w := layer.width_after(width)) is not None]
+        return sum(widths) if len(widths) == len(self.layers) else None
 
     def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
         """Compute the branches and join their columns; see `Layer.forward`."""
         outputs, pullbacks = self._run(x, training)
         ends = np.cumsum([y.shape[1] for y in outputs])[:-1]
+        y = np.asfortranarray(np.concatenate(outputs, axis=1))
+        shape, dtype = y.shape, y.dtype
 
         def back(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+            dy = as_output_gradient("Concatenate.pullback dy", dy, shape, dtype)
             return _gather(pullbacks, np.split(dy, ends, axis=1), inputs)
 
-        return np.asfortranarray(np.concatenate(outputs, axis=1)), back
+        return y, back

@@ -16,7 +16,7 @@ __all__ = ["Gradients", "Layer", "Parameter", "Pullback", "as_batch"]
 Array = np.ndarray[Any, Any]
 Parameter = Weights | Array
 Gradients = dict[str, Any]
-"""Name of a parameter -> its gradient; per-edge gradients are lazy: `np.asarray(gradient)` gives the array."""
+"""Name of a parameter -> its gradient; those of edges are lazy: `np.asarray(gradient)` gives the array."""
 
 
 class Pullback(Protocol):

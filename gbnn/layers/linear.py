@@ -65,7 +65,7 @@ class Linear(Layer):
             if semiring.one is None:
                 raise ArgumentError("bias", f"None: {semiring} has no identity of ⊗ to carry one", "a bias")
             self.bias = fit("bias", bias, (weights.out_features,), weights.dtype).copy()
-            if np.isnan(self.bias).any():  # infinities are identities of some semirings
+            if np.isfinite(semiring.identity) or np.isnan(self.bias).any():  # else ±∞ means no bias there
                 check_finite("bias", self.bias)
 
     @property
@@ -176,7 +176,9 @@ class Linear(Layer):
         weights = arrays.get("weights")
         if not isinstance(weights, Weights) or not set(arrays) <= {"weights", "bias"}:
             raise ArgumentError("Linear", "weights and perhaps a bias", sorted(arrays))
-        return cls(weights, arrays.get("bias"), config.get("semiring", plus_times))
+        if set(config) != {"semiring"}:
+            raise ArgumentError("Linear", "a semiring", sorted(config))
+        return cls(weights, arrays.get("bias"), config["semiring"])
 
     @property
     def kind(self) -> str:

@@ -393,6 +393,12 @@ def test_clipping_sums_float32_in_float64() -> None:
     np.testing.assert_allclose(update, 0.5, rtol=1e-6)
 
 
+@pytest.mark.parametrize("max_norm", [0.1, 100.0])
+def test_clipped_or_not_the_dtype_is_that_of_the_parameter(max_norm: float) -> None:
+    values, gradients = {"w": np.ones(4, dtype=np.float32)}, {"w": np.ones(4)}
+    assert clip_by_norm(max_norm).update(gradients, {"w": {}}, values, 0)["w"].dtype == np.float32
+
+
 def test_clipping_names_the_gradient_that_is_not_finite() -> None:
     gradients = {"a": np.ones(2), "b": np.array([1.0, math.nan])}
     with pytest.raises(NonFiniteError, match=r"b: .* nan at \[1\]"):

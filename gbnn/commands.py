@@ -1,0 +1,287 @@
+"""What the commands do: each takes the parsed arguments and returns (a result for --json, a text)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import time
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gbnn import losses, training
+from gbnn.data import DATASETS, Dataset, load, read_records
+from gbnn.errors import ArgumentError, FileError, check_float, check_int
+from gbnn.layers import Layer
+from gbnn.losses import Loss
+from gbnn.models import mlp
+from gbnn.topology import Rewiring, rigl, set_
+from gbnn.training.history import table
+from gbnn.training.schedules import Schedule, constant, cosine, one_cycle
+
+__all__ = ["datasets", "evaluate", "info", "peak_bytes", "predict", "train"]
+
+Result = dict[str, Any]
+
+OPTIMIZERS = {f.__name__: f for f in (training.adam, training.adamw, training.sgd, training.rmsprop, training.adagrad)}
+SCHEDULES = ("cosine", "constant", "one_cycle")
+
+
+def train(options: Namespace) -> tuple[Result, str]:
+    """Train a network on data, evaluate it on the test part, save it."""
+    check_int("--epochs", options.epochs, 1)
+    check_int("--batch-size", options.batch_size, 1)
+    dataset = load(options.data, folder=options.folder, target=_target(options.target), seed=options.seed)
+    loss = losses.named(options.loss or dataset.loss)
+    model = _model(options, dataset)
+    (x, y), validation = _with_validation(options, dataset)
+    callbacks = [_log(options.log)] if options.log else []
+    _check_writable(options.out)
+    steps = -(-x.shape[0] // options.batch_size) * options.epochs
+    start = time.perf_counter()
+    history = training.fit(
+        model,
+        (x, y),
+        epochs=options.epochs,
+        batch_size=options.batch_size,
+        validation=validation,
+        loss=loss,
+        optimizer=_optimizer(options, steps),
+        rewiring=_rewiring(options),
+        callbacks=callbacks,
+        seed=options.seed,
+        progress=False if options.quiet else None,
+    )
+    seconds = time.perf_counter() - start
+    scores = training.evaluate(model, dataset.test, loss=loss)
+    result: Result = {
+        "data": dataset.name,
+        "test": scores,
+        "nnz": model.nnz,
+        "density": model.nnz / _places(model),
+        "widths": [dataset.features, *options.hidden, dataset.outputs],
+        "model_bytes": model.nbytes,
+        "peak_bytes": peak_bytes(),
+        "epochs": len(history),
+        "seconds_per_epoch": seconds / len(history),
+        "edges_per_second": float(np.median(history["edges_per_second"])),
+        "history": history.rows,
+        "out": options.out,
+    }
+    if options.out:
+        about = {
+            "data": dataset.name,
+            "loss": loss.name,
+            "classes": list(dataset.classes),
+            "features": dataset.features,
+            "test": scores,
+        }
+        training.save(options.out, model, metadata=about)
+    return result, _train_text(result, history)
+
+
+def _train_text(result: Result, history: training.History) -> str:
+    rows = [
+        *((f"test {name}", f"{value:.4f}") for name, value in result["test"].items()),
+        ("edges (nnz)", f"{result['nnz']:,}"),
+        ("density", f"{result['density']:.4g}"),
+        ("widths", " - ".join(f"{w:,}" for w in result["widths"])),
+        ("model", f"{result['model_bytes'] / 1e6:.2f} MB"),
+        ("peak memory", "unknown" if result["peak_bytes"] is None else f"{result['peak_bytes'] / 1e6:.0f} MB"),
+        ("time per epoch", f"{result['seconds_per_epoch']:.2f} s"),
+        ("edges per second", f"{result['edges_per_second']:.3g}"),
+    ]
+    if result["out"]:
+        rows.append(("saved to", result["out"]))
+    width = max(len(name) for name, _ in rows)
+    summary = "\n".join(f"{name.ljust(width)}  {value}" for name, value in rows)
+    return f"{history.table()}\n\n{summary}"
+
+
+def evaluate(options: Namespace) -> tuple[Result, str]:
+    """Measure a saved network on the test part of a named data set, or on all rows of a file."""
+    saved, loss, about = _saved(options.model)
+    x, y, _ = _rows(options, about)
+    if y is None:
+        raise ArgumentError("--data", "data with targets", "rows without any")
+    scores = training.evaluate(saved, (x, y), loss=loss)
+    result = {"model": options.model, "data": options.data, "rows": int(x.shape[0]), **scores}
+    return result, "\n".join(f"{name:9s} {value:.4f}" for name, value in scores.items())
+
+
+def predict(options: Namespace) -> tuple[Result, str]:
+    """Print a line for every row: its class (or labels, or numbers), with probabilities where there are any."""
+    model, loss, about = _saved(options.model)
+    x, _, _ = _rows(options, about)
+    top = check_int("--top", options.top, 1, model.out_features)
+    y = training.outputs(model, x)
+    names = about.get("classes") or [str(i) for i in range(y.shape[1])]
+    result: Result = {"model": options.model, "data": options.data}
+    if loss.name in ("cross_entropy", "hinge"):
+        order = np.argsort(-y, axis=1, kind="stable")[:, :top]
+        result["classes"] = [[names[i] for i in row] for row in order]
+        rows = [[*row] for row in result["classes"]]
+        if loss.name == "cross_entropy":
+            chances = np.take_along_axis(loss.probabilities(y), order, axis=1)
+            result["probabilities"] = chances.astype(float).round(6).tolist()
+            rows = [
+                [cell for name, p in zip(row, chance, strict=True) for cell in (name, f"{p:.4f}")]
+                for row, chance in zip(rows, result["probabilities"], strict=True)
+            ]
+    elif loss.name == "binary_cross_entropy":
+        result["labels"] = [[names[i] for i in np.flatnonzero(row)] for row in loss.predict(y)]
+        rows = [row or [""] for row in result["labels"]]
+    else:
+        result["outputs"] = y.astype(float).tolist()
+        rows = [[f"{value:.6g}" for value in row] for row in result["outputs"]]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    if options.out:
+        try:
+            Path(options.out).write_text(text.getvalue(), encoding="utf-8")
+        except OSError as error:
+            raise FileError(options.out, "a file that can be written", error.strerror) from None
+        return {**result, "out": options.out}, f"{len(rows):,} rows written to {options.out}"
+    return result, text.getvalue().rstrip("\n")
+
+
+def datasets(options: Namespace) -> tuple[Result, str]:
+    """List the data sets known by name."""
+    rows = {name: (loader.__doc__ or "").splitlines()[0] for name, loader in DATASETS.items()}
+    return rows, "\n".join(f"{name.ljust(14)} {line.removeprefix('Return ')}" for name, line in rows.items())
+
+
+def info(options: Namespace) -> tuple[Result, str]:
+    """Describe a saved network."""
+    saved = training.load_all(options.model)
+    model = saved.model
+    result: Result = {
+        "model": options.model,
+        "nnz": model.nnz,
+        "bytes": model.nbytes,
+        "in_features": model.in_features,
+        "out_features": model.out_features,
+        "parameters": {n: list(p.shape) for n, p in model.parameters().items()},
+        "metadata": saved.metadata,
+    }
+    about = "\n".join(f"{name}: {value}" for name, value in saved.metadata.items())
+    return result, f"{model.describe()}\n{about}".rstrip()
+
+
+# -- Parts ---------------------------------------------------------------------------------------------------
+
+
+def peak_bytes() -> int | None:
+    """Return the most memory this process has held, in bytes; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _target(given: str | None) -> str | int | None:
+    return int(given) if given is not None and given.lstrip("-").isdigit() else given
+
+
+def _model(options: Namespace, dataset: Dataset) -> Layer:
+    widths = [dataset.features, *options.hidden, dataset.outputs]
+    shared = {
+        "activation": options.activation,
+        "allocation": options.allocation,
+        "dropout": options.dropout,
+        "normalize": options.normalize,
+        "seed": options.seed,
+    }
+    if options.nnz is not None:
+        return mlp(widths, nnz=options.nnz[0] if len(options.nnz) == 1 else options.nnz, **shared)
+    density = 0.05 if options.density is None else options.density
+    if not options.hidden:
+        return mlp(widths, density=density, **shared)
+    # The hidden layers get their share exactly, divided by the allocation; the small head is dense.
+    density = check_float("--density", density, 0, 1, open_low=True)
+    body = mlp(widths[:-1], density=density, **shared)
+    counts = [layer.own_nnz for _, layer in body.walk() if layer.own_nnz]
+    return mlp(widths, nnz=[*counts, widths[-2] * widths[-1]], **shared)
+
+
+def _places(model: Layer) -> int:
+    layers = (layer for _, layer in model.walk() if layer.own_nnz)
+    return sum((layer.in_features or 0) * (layer.out_features or 0) for layer in layers) or 1
+
+
+def _with_validation(options: Namespace, dataset: Dataset) -> tuple[tuple[Any, Any], tuple[Any, Any] | None]:
+    x, y = dataset.train
+    if options.validation is None:
+        return (x, y), None
+    share = check_float("--validation", options.validation, 0, 1, open_low=True)
+    order = np.random.default_rng(options.seed).permutation(x.shape[0])
+    count = round(share * x.shape[0])
+    if not 0 < count < x.shape[0]:
+        raise ArgumentError("--validation", "a share that leaves rows on both sides", share)
+    held, kept = order[:count], order[count:]
+    return (x[kept], y[kept]), (x[held], y[held])
+
+
+def _optimizer(options: Namespace, steps: int) -> training.Transform:
+    if options.optimizer not in OPTIMIZERS:
+        raise ArgumentError("--optimizer", f"one of {', '.join(OPTIMIZERS)}", options.optimizer)
+    if options.schedule not in SCHEDULES:
+        raise ArgumentError("--schedule", f"one of {', '.join(SCHEDULES)}", options.schedule)
+    usual = 0.1 if options.optimizer == "sgd" else 1e-3
+    rate = usual if options.learning_rate is None else check_float("--learning-rate", options.learning_rate, 0)
+    schedules: dict[str, Schedule] = {"constant": constant(rate), "cosine": cosine(rate, steps)}
+    if options.schedule == "one_cycle":
+        schedules["one_cycle"] = one_cycle(rate, steps)
+    more = {"momentum": 0.9} if options.optimizer == "sgd" else {}
+    maker: Any = OPTIMIZERS[options.optimizer]
+    made: training.Transform = maker(schedules[options.schedule], weight_decay=options.weight_decay, **more)
+    return made
+
+
+def _rewiring(options: Namespace) -> Rewiring | None:
+    methods = {
+        "none": lambda: None,
+        "set": lambda: set_(options.rewire_fraction),
+        "rigl": lambda: rigl(options.rewire_every, options.rewire_fraction),
+    }
+    if options.rewire not in methods:
+        raise ArgumentError("--rewire", f"one of {', '.join(methods)}", options.rewire)
+    return methods[options.rewire]()
+
+
+def _log(path: str) -> training.Callback:
+    writers = {".csv": training.csv_log, ".jsonl": training.jsonl_log}
+    suffix = Path(path).suffix
+    if suffix not in writers:
+        raise ArgumentError("--log", "a file ending in .csv or .jsonl", path)
+    return writers[suffix](path)
+
+
+def _check_writable(out: str | None) -> None:
+    """Fail before the training and not after it."""
+    if out is not None and not Path(out).absolute().parent.is_dir():
+        raise FileError(out, "a folder that exists to write to", str(Path(out).parent))
+    if out is not None and Path(out).is_dir():
+        raise FileError(out, "a file", "a folder")
+
+
+def _saved(path: str) -> tuple[Layer, Loss, dict[str, Any]]:
+    saved = training.load_all(path)
+    return saved.model, losses.named(saved.metadata.get("loss", "cross_entropy")), saved.metadata
+
+
+def _rows(options: Namespace, about: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return the test part of a named data set, or all rows of a file read as the training data was."""
+    if options.data in DATASETS:
+        dataset = load(options.data, folder=options.folder)
+        return dataset.x_test, dataset.y_test, dataset.classes
+    classes = about.get("classes") or None
+    records = read_records(
+        options.data, target=_target(options.target), classes=classes, features=about.get("features")
+    )
+    return records.x, records.y, records.classes

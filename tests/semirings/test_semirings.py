@@ -1,0 +1,555 @@
+"""Every built-in semiring: its laws, every route against the definition and GraphBLAS, its adjoint."""
+
+from __future__ import annotations
+
+import math
+
+import graphblas as gb
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from support.adjoint import numeric_gradient, numeric_weight_gradient
+from support.products import DIFFERENTIABLE, DTYPES, SEMIRINGS, biases, scattered_products, tied_products
+
+from gbnn import semirings
+from gbnn.errors import ArgumentError, GbnnError, KindError
+from gbnn.semirings import EdgeGradient, Probe, definition, kernels, log_plus, plus_times
+from gbnn.semirings.log import _fits_exponentials
+from gbnn.semirings.routes import adjoint_by_kernel
+from gbnn.weights import Weights
+
+REQUIRED = (
+    "plus_times min_plus max_plus max_times min_times log_plus max_min min_max plus_min"
+    " lor_land any_pair plus_pair"
+).split()
+FORWARD_ONLY = ["any_pair", "lor_land", "plus_pair"]
+INFINITE = ["log_plus", "max_min", "max_plus", "min_max", "min_plus"]
+
+every = pytest.mark.parametrize("semiring", SEMIRINGS.values(), ids=str)
+differentiable = pytest.mark.parametrize("semiring", DIFFERENTIABLE, ids=str)
+both_dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+drawn = settings(deadline=None, max_examples=40)  # a first example compiles
+
+
+def tolerance(semiring, dtype):
+    """Exact, but where logarithms are taken."""
+    if semiring is not log_plus:
+        return {"rtol": 0, "atol": 0}
+    return {"rtol": 2e-6, "atol": 2e-6} if dtype == np.float32 else {"rtol": 1e-13, "atol": 1e-13}
+
+
+def test_table():
+    assert sorted(SEMIRINGS) == sorted(REQUIRED)
+    assert all(name == s.name == repr(s) for name, s in SEMIRINGS.items())
+    assert sorted(n for n, s in SEMIRINGS.items() if s.partials is None) == FORWARD_ONLY
+
+
+# -- Laws ----------------------------------------------------------------------------------------------------
+
+LAWS = {
+    "add_associates": lambda s, a, b, c: (s.add(s.add(a, b), c), s.add(a, s.add(b, c))),
+    "add_commutes": lambda s, a, b, c: (s.add(a, b), s.add(b, a)),
+    "identity": lambda s, a, b, c: (s.add(s.identity, a), a),
+    "multiply_associates": lambda s, a, b, c: (
+        s.multiply(s.multiply(a, b), c),
+        s.multiply(a, s.multiply(b, c)),
+    ),
+    "one_left": lambda s, a, b, c: (s.multiply(1.0 if s.one is None else s.one, a), a),
+    "one_right": lambda s, a, b, c: (s.multiply(a, 1.0 if s.one is None else s.one), a),
+    "distributes_left": lambda s, a, b, c: (
+        s.multiply(a, s.add(b, c)),
+        s.add(s.multiply(a, b), s.multiply(a, c)),
+    ),
+    "distributes_right": lambda s, a, b, c: (
+        s.multiply(s.add(a, b), c),
+        s.add(s.multiply(a, c), s.multiply(b, c)),
+    ),
+    "annihilates_left": lambda s, a, b, c: (s.multiply(s.identity, a), s.identity),
+    "annihilates_right": lambda s, a, b, c: (s.multiply(a, s.identity), s.identity),
+}
+
+# Where a law does not hold, and three numbers that show it.
+EXCEPTIONS = {
+    ("plus_min", "distributes_left"): (1.0, 1.0, 1.0),  # min(1, 1 + 1) = 1, but min(1, 1) + min(1, 1) = 2
+    ("plus_min", "distributes_right"): (1.0, 1.0, 1.0),
+    ("plus_pair", "distributes_left"): (1.0, 1.0, 1.0),
+    ("plus_pair", "distributes_right"): (1.0, 1.0, 1.0),
+    ("any_pair", "one_left"): (0.0, 0.0, 0.0),
+    ("any_pair", "one_right"): (0.0, 0.0, 0.0),
+    ("plus_pair", "one_left"): (5.0, 0.0, 0.0),
+    ("plus_pair", "one_right"): (5.0, 0.0, 0.0),
+    ("any_pair", "annihilates_left"): (0.0, 0.0, 0.0),
+    ("any_pair", "annihilates_right"): (0.0, 0.0, 0.0),
+    ("plus_pair", "annihilates_left"): (0.0, 0.0, 0.0),
+    ("plus_pair", "annihilates_right"): (0.0, 0.0, 0.0),
+}
+
+
+def numbers(semiring):
+    """Numbers of the domain; of min_times without 0, which ∞ does not annihilate."""
+    low, high = semiring.domain
+    if (low, high) == (0, 1):
+        return st.sampled_from([0.0, 1.0])
+    low = -1000.0 if low < 0 else 1 / 64 if math.isinf(semiring.identity) else 0.0
+    grid = st.integers(math.ceil(low * 64), 64000).map(lambda k: k / 64)
+    return grid | st.floats(low, 1000.0, allow_subnormal=False)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@every
+@settings(deadline=None, max_examples=30)
+@given(data=st.data())
+def test_law(semiring, law, data):
+    if (semiring.name, law) in EXCEPTIONS:
+        left, right = LAWS[law](semiring, *EXCEPTIONS[semiring.name, law])
+        assert left != right
+        return
+    left, right = LAWS[law](semiring, *data.draw(st.tuples(*[numbers(semiring)] * 3)))
+    assert left == pytest.approx(right, rel=1e-12, abs=1e-9)
+
+
+def test_infinity_does_not_annihilate_zero_in_min_times():
+    assert math.isnan(semirings.min_times.multiply(0.0, math.inf))
+
+
+# -- Routes --------------------------------------------------------------------------------------------------
+
+
+@both_dtypes
+@every
+@drawn
+@given(data=st.data())
+def test_every_route_computes_the_definition(semiring, dtype, data):
+    x, weights, bias, _ = data.draw(tied_products(semiring, dtype))
+    for b in biases(semiring, bias):
+        expected = definition.product(semiring, x, weights, b)
+        for route in [None, *(r.name for r in semiring.routes)]:
+            y, _ = semiring.product(x, weights, b, route=route)
+            assert (y.shape, y.dtype, y.flags.f_contiguous) == (expected.shape, dtype, True), route
+            np.testing.assert_allclose(y, expected, **tolerance(semiring, dtype), err_msg=str(route))
+
+
+@pytest.mark.parametrize("name", [n for n in REQUIRED if n != "log_plus"])
+@both_dtypes
+@drawn
+@given(data=st.data())
+def test_equals_graphblas(name, dtype, data):
+    """GraphBLAS has an operator for every built-in but log_plus."""
+    semiring = SEMIRINGS[name]
+    x, weights, _, _ = data.draw(tied_products(semiring, dtype))
+    kind = bool if name == "lor_land" else dtype
+    left = gb.Matrix.from_dense(np.ascontiguousarray(x)).dup(kind)
+    product = getattr(gb.semiring, name)(left @ weights.to_graphblas().dup(kind)).new(dtype)
+    expected = product.to_dense(semiring.identity, dtype)
+    np.testing.assert_array_equal(semiring.product(x, weights)[0], expected)
+
+
+@differentiable
+def test_nan_stays_visible(semiring):
+    weights = Weights.from_dense(np.ones((3, 1)))
+    for place in range(3):
+        x = np.full((1, 3), 0.5)
+        x[0, place] = np.nan
+        assert np.isnan(semiring.product(x, weights)[0]).all()
+
+
+@every
+def test_output_without_edges_gives_identity_or_bias_and_passes_nothing(semiring):
+    weights = Weights.from_coo([0, 1], [0, 0], [1.0, 1.0], shape=(2, 2), dtype=np.float64)
+    x = np.ones((3, 2))
+    for bias in biases(semiring, np.array([0.0, 1.0])):
+        y, pullback = semiring.product(x, weights, bias)
+        np.testing.assert_array_equal(y[:, 1], semiring.identity if bias is None else 1.0)
+        if semiring.partials is None:
+            continue
+        dx, gradients = pullback(np.array([[0.0, 2.0]] * 3))
+        assert not dx.any()
+        assert not np.asarray(gradients["weights"]).any()
+        if bias is not None:
+            np.testing.assert_array_equal(gradients["bias"], [0.0, 6.0])
+
+
+# -- Adjoints ------------------------------------------------------------------------------------------------
+
+
+@both_dtypes
+@differentiable
+@drawn
+@given(data=st.data())
+def test_every_adjoint_is_the_definition(semiring, dtype, data):
+    x, weights, bias, dy = data.draw(tied_products(semiring, dtype))
+    near = {"rtol": 1e-5, "atol": 1e-5} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-12}
+    for b in biases(semiring, bias):
+        y, pullback = semiring.product(x, weights, b)
+        dx, dw, dbias = definition.adjoint(semiring, x, weights, b, y, dy)
+        expected = {"weights": dw} if b is None else {"weights": dw, "bias": dbias}
+        came, gradients = pullback(dy)
+        without, same = pullback(dy, inputs=False)
+        assert without is None
+        assert came.dtype == dtype
+        np.testing.assert_allclose(came, dx, **near)
+        assert set(gradients) == set(same) == set(expected)
+        for name, gradient in expected.items():
+            assert np.asarray(gradients[name]).dtype == dtype
+            np.testing.assert_allclose(gradients[name], gradient, **near, err_msg=name)
+            np.testing.assert_array_equal(same[name], gradients[name])
+        by_kernel = adjoint_by_kernel(semiring, x, weights, b, y, dy, True)
+        for came, wanted in zip(by_kernel, (dx, dw, dbias), strict=True):
+            assert (came is None) == (wanted is None)
+            if wanted is not None:
+                np.testing.assert_allclose(came, wanted, **near)
+
+
+def nearest_choice(semiring, x, weights, bias):
+    """How far from a tie the closest decision of a min or max is."""
+    sources, targets, values = weights.to_coo()
+    gaps = [np.inf]
+    if semiring.multiply in (semirings.max_min.multiply, semirings.min_max.multiply):
+        gaps.append(np.abs(x[:, sources] - values).min(initial=np.inf))
+    if semiring.selective:
+        terms = np.array(
+            [[semiring.multiply(a, w) for a, w in zip(r, values, strict=True)] for r in x[:, sources]]
+        )
+        for j in range(weights.out_features):
+            into = terms[:, targets == j]
+            if bias is not None:
+                into = np.column_stack([into, np.full(len(x), bias[j])])
+            gaps.append(np.diff(np.sort(into, axis=1), axis=1).min(initial=np.inf))
+    return min(gaps)
+
+
+@differentiable
+@settings(deadline=None, max_examples=25)
+@given(data=st.data())
+def test_adjoint_is_the_derivative(semiring, data):
+    x, weights, bias, dy = data.draw(scattered_products(semiring))
+    for b in biases(semiring, bias):
+        assume(nearest_choice(semiring, x, weights, b) > 1e-4)
+        y, pullback = semiring.product(x, weights, b)
+        dx, gradients = pullback(dy)
+        gradients = {name: np.asarray(gradient) for name, gradient in gradients.items()}
+        finite = np.isfinite(y)
+
+        def loss(b=b, finite=finite):
+            out = semiring.product(x, weights, b)[0]
+            return float((out[finite] * dy[finite]).sum())
+
+        near = {"rtol": 1e-7, "atol": 1e-7}
+        np.testing.assert_allclose(dx, numeric_gradient(loss, x), **near)
+        np.testing.assert_allclose(gradients["weights"], numeric_weight_gradient(loss, weights), **near)
+        if b is not None:
+            np.testing.assert_allclose(gradients["bias"], numeric_gradient(loss, b), **near)
+
+
+# semiring, x, w (one target), bias -> dx, dw, dbias for dy = 1
+TIES = [
+    ("min_plus", [1, 2, 5], [2, 1, 0], None, [0.5, 0.5, 0], [0.5, 0.5, 0], None),
+    ("min_plus", [1, 2, 5], [2, 1, 0], 3, [1 / 3, 1 / 3, 0], [1 / 3, 1 / 3, 0], 1 / 3),
+    ("max_plus", [1, 2, 5], [4, 3, 0], 5, [0.25, 0.25, 0.25], [0.25, 0.25, 0.25], 0.25),
+    ("max_plus", [1, 2], [1, 1], 7, [0, 0], [0, 0], 1),
+    ("max_times", [2, 1, 1], [1, 2, 1], None, [0.5, 1, 0], [1, 0.5, 0], None),
+    ("max_times", [0, 2], [3, 0], 0, [1, 0], [0, 2 / 3], 1 / 3),
+    ("min_times", [2, 1, 3], [1, 2, 1], 2, [1 / 3, 2 / 3, 0], [2 / 3, 1 / 3, 0], 1 / 3),
+    ("max_min", [2, 1], [2, 2], None, [0.5, 0], [0.5, 0], None),  # min(2, 2): x and w share
+    ("max_min", [3, 2], [2, 3], 2, [0, 1 / 3], [1 / 3, 0], 1 / 3),
+    ("min_max", [2, 3], [2, 2], None, [0.5, 0], [0.5, 0], None),
+    ("min_max", [3, 2], [2, 3], 3, [1 / 3, 0], [0, 1 / 3], 1 / 3),
+    ("plus_min", [2, 1], [2, 3], 1, [0.5, 1], [0.5, 0], 1),
+]
+
+
+@pytest.mark.parametrize(("name", "x", "w", "bias", "dx", "dw", "dbias"), TIES)
+def test_ties_share_equally(name, x, w, bias, dx, dw, dbias):
+    weights = Weights.from_coo(range(len(w)), [0] * len(w), w, (len(w), 1), dtype=np.float64)
+    b = None if bias is None else np.array([float(bias)])
+    _, pullback = SEMIRINGS[name].product(np.array([x], dtype=float), weights, b)
+    came, gradients = pullback(np.ones((1, 1)))
+    np.testing.assert_allclose(came, [dx])
+    np.testing.assert_allclose(gradients["weights"], dw)
+    if b is not None:
+        np.testing.assert_allclose(gradients["bias"], [dbias])
+
+
+@pytest.mark.parametrize("name", INFINITE)
+@drawn
+@given(data=st.data())
+def test_infinities_pass_through_a_chain_without_nan(name, data):
+    semiring = SEMIRINGS[name]
+    x, first, bias, _ = data.draw(tied_products(semiring, np.dtype(np.float64)))
+    size = first.out_features
+    mask = data.draw(st.lists(st.booleans(), min_size=size**2, max_size=size**2))
+    second = Weights.from_dense(np.reshape(mask, (size, size)).astype(float))
+    places = st.sampled_from([-np.inf, 0.0, 1.0, np.inf])
+    x = np.reshape(data.draw(st.lists(places, min_size=x.size, max_size=x.size)), x.shape)
+    bias[: data.draw(st.integers(0, size))] = semiring.identity
+    for b in (None, bias):
+        h, back = semiring.product(x, first, b)
+        y, further = semiring.product(h, second, b)
+        dh, upper = further(np.ones(y.shape))
+        dx, lower = back(dh)
+        np.testing.assert_allclose(h, definition.product(semiring, x, first, b), rtol=1e-12)
+        np.testing.assert_allclose(y, definition.product(semiring, h, second, b), rtol=1e-12)
+        for array in (dh, dx, *upper.values(), *lower.values()):
+            assert np.isfinite(array).all()
+
+
+# -- log_plus ------------------------------------------------------------------------------------------------
+
+
+@both_dtypes
+def test_log_plus_with_a_huge_spread_takes_the_kernel_and_stays_exact(dtype):
+    weights = Weights.from_coo([0, 1, 1], [0, 0, 1], [0.0, -1.0, 2.0], (2, 2), dtype=dtype)
+    x = np.asfortranarray([[0.0, -2000.0], [3000.0, -5.0]], dtype=dtype)
+    assert not _fits_exponentials(x, weights)
+    y, pullback = log_plus.product(x, weights)
+    expected = np.logaddexp.reduce([[[0, -1998], [3000, -3]], [[-2001, -np.inf], [-6, -np.inf]]], axis=0)
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(y, log_plus.product(x, weights, route="kernel")[0])
+    lost = log_plus.product(x, weights, route="isomorphism")[0]
+    assert np.isneginf(lost[0, 1])  # what the kernel is there for
+    dx, gradients = pullback(np.ones_like(y))
+    np.testing.assert_array_equal(dx, [[1, 1], [1, 1]])
+    np.testing.assert_array_equal(gradients["weights"], [2, 0, 2])
+
+
+@both_dtypes
+@pytest.mark.parametrize("level", [0.0, 1e4, -1e4])
+def test_log_plus_routes_agree_up_to_the_spread_that_fits(dtype, level):
+    rng = np.random.default_rng(0)
+    spread = 34.0 if dtype == np.float32 else 290.0
+    weights = Weights.from_dense(rng.uniform(-spread / 2, spread / 2, (6, 4)).astype(dtype))
+    x = np.asfortranarray(level + rng.uniform(-spread / 2, spread / 2, (5, 6)), dtype=dtype)
+    bias = np.linspace(-2000, 2000, 4).astype(dtype)
+    assert _fits_exponentials(x, weights)
+    near = {"rtol": 0, "atol": 64 * np.finfo(dtype).eps * (spread + abs(level))}
+    for b in (None, bias):
+        y, pullback = log_plus.product(x, weights, b, route="isomorphism")
+        np.testing.assert_allclose(y, log_plus.product(x, weights, b, route="kernel")[0], **near)
+        dy = np.asfortranarray(rng.standard_normal(y.shape), dtype=dtype)
+        dx, gradients = pullback(dy)
+        dx_kernel, dw_kernel, _ = adjoint_by_kernel(log_plus, x, weights, b, y, dy, True)
+        np.testing.assert_allclose(dx, dx_kernel, **near)
+        np.testing.assert_allclose(gradients["weights"], dw_kernel, **near)
+        assert isinstance(gradients["weights"], EdgeGradient)  # so the isomorphism served
+
+
+def test_log_plus_of_nothing_but_minus_infinity_and_a_low_bias():
+    weights = Weights.from_dense(np.ones((2, 2)))
+    x = np.array([[-np.inf, -np.inf], [0.0, -np.inf]])
+    y, pullback = log_plus.product(x, weights, np.array([-1000.0, 0.0]))
+    np.testing.assert_allclose(y, [[-1000, 0], [1, np.log(np.e + 1)]])
+    dx, gradients = pullback(np.ones((2, 2)))
+    share = np.e / (1 + np.e)
+    np.testing.assert_allclose(dx, [[0, 0], [1 + share, 0]])
+    np.testing.assert_allclose(gradients["weights"], [1, share, 0, 0])
+    np.testing.assert_allclose(gradients["bias"], [1, 1 + 1 - share])
+
+
+def test_log_plus_is_torch_logsumexp():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(1)
+    mask = rng.random((7, 5)) < 0.4
+    mask[0] = True
+    dense = np.where(mask, rng.standard_normal(mask.shape), -np.inf)
+    rows, columns = np.nonzero(mask)
+    weights = Weights.from_coo(rows, columns, dense[mask], mask.shape, dtype=np.float64)
+    x, dy = rng.standard_normal((4, 7)), rng.standard_normal((4, 5))
+    tx, tw = torch.tensor(x, requires_grad=True), torch.tensor(dense, requires_grad=True)
+    ty = torch.logsumexp(tx[:, :, None] + tw, dim=1)
+    ty.backward(torch.tensor(dy))
+    y, pullback = log_plus.product(x, weights)
+    dx, gradients = pullback(dy)
+    np.testing.assert_allclose(y, ty.detach().numpy(), rtol=1e-13)
+    np.testing.assert_allclose(dx, tx.grad.numpy(), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(gradients["weights"], tw.grad.numpy()[mask], rtol=1e-12, atol=1e-13)
+
+
+# -- plus_times and its gradients ----------------------------------------------------------------------------
+
+
+def ordinary(dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    mask = rng.random((13, 9)) < 0.3
+    weights = Weights.from_dense(np.where(mask, rng.standard_normal(mask.shape), 0).astype(dtype))
+    x, dy = rng.standard_normal((6, 13)), rng.standard_normal((6, 9))
+    return (
+        np.asfortranarray(x, dtype),
+        weights,
+        rng.standard_normal(9).astype(dtype),
+        np.asfortranarray(dy, dtype),
+    )
+
+
+@both_dtypes
+def test_plus_times_is_the_dense_product(dtype):
+    x, weights, bias, dy = ordinary(dtype)
+    near = {"rtol": 1e-5, "atol": 1e-5} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-12}
+    dense = weights.to_dense()
+    y, pullback = plus_times.product(x, weights, bias)
+    dx, gradients = pullback(dy)
+    np.testing.assert_allclose(y, x @ dense + bias, **near)
+    np.testing.assert_allclose(dx, dy @ dense.T, **near)
+    np.testing.assert_allclose(gradients["weights"], (x.T @ dy)[weights.sources, weights.targets], **near)
+    np.testing.assert_allclose(gradients["bias"], dy.sum(axis=0), **near)
+
+
+def test_plus_times_is_torch():
+    torch = pytest.importorskip("torch")
+    x, weights, bias, dy = ordinary()
+    tensors = [
+        torch.tensor(np.ascontiguousarray(a), requires_grad=True) for a in (x, weights.to_dense(), bias)
+    ]
+    ty = tensors[0] @ tensors[1] + tensors[2]
+    ty.backward(torch.tensor(np.ascontiguousarray(dy)))
+    y, pullback = plus_times.product(x, weights, bias)
+    dx, gradients = pullback(dy)
+    dw = tensors[1].grad.numpy()[weights.sources, weights.targets]
+    came = (y, dx, gradients["weights"], gradients["bias"])
+    wanted = (ty.detach().numpy(), tensors[0].grad.numpy(), dw, tensors[2].grad.numpy())
+    for a, b in zip(came, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_edge_gradient_is_computed_once_and_when_asked(monkeypatch):
+    calls = []
+    real = kernels.sampled_product
+    monkeypatch.setattr(kernels, "sampled_product", lambda *a: (calls.append(1), real(*a)))
+    x, weights, _, dy = ordinary()
+    gradient = plus_times.product(x, weights)[1](dy)[1]["weights"]
+    assert isinstance(gradient, EdgeGradient)
+    assert gradient.shape == (weights.nnz,)
+    assert not calls
+    array = np.asarray(gradient)
+    assert np.asarray(gradient) is gradient.array() is array
+    assert len(calls) == 1
+    copy = np.array(gradient, copy=True)
+    assert not np.shares_memory(copy, array)
+    np.testing.assert_array_equal(copy, array)
+    single = np.asarray(gradient, dtype=np.float32)
+    assert single.dtype == np.float32
+    np.testing.assert_array_equal(single, array.astype(np.float32))
+    assert np.asarray(gradient, dtype=np.float64, copy=False) is array
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(gradient, dtype=np.float32, copy=False)
+    assert len(calls) == 1
+
+
+def test_edge_gradient_survives_a_change_of_the_weights():
+    x, weights, _, dy = ordinary()
+    gradient = plus_times.product(x, weights)[1](dy)[1]["weights"]
+    expected = (x.T @ dy)[weights.sources, weights.targets]
+    weights.rewire([0, 1], [], [])
+    np.testing.assert_allclose(gradient, expected, rtol=1e-12)
+
+
+def test_probe_gives_the_derivative_of_absent_edges():
+    x, weights, _, dy = ordinary()
+    probe = plus_times.product(x, weights)[1](dy)[1]["weights"].probe
+    dense = x.T @ dy
+    assert probe.shape == dense.shape
+    for start, stop in [(0, 9), (3, 4), (5, 9), (2, 2)]:
+        np.testing.assert_allclose(probe.block(start, stop), dense[:, start:stop], rtol=1e-12)
+    rows, columns = np.indices(dense.shape).reshape(2, -1)
+    np.testing.assert_allclose(probe.at(rows, columns), dense.ravel(), rtol=1e-12)
+    assert probe.at(rows[:0], columns[:0]).shape == (0,)
+    narrow = Probe(x.astype(np.float32), dy.astype(np.float32))
+    assert narrow.at(rows, columns).dtype == narrow.block(0, 9).dtype == np.float32
+
+
+def test_log_plus_has_no_probe():
+    x, weights, _, dy = ordinary()
+    gradient = log_plus.product(x, weights)[1](dy)[1]["weights"]
+    with pytest.raises(ArgumentError, match="probe"):
+        gradient.probe  # noqa: B018
+
+
+# -- Bad input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda w: w.assign(1.0),
+        lambda w: w.add(np.ones(w.nnz)),
+        lambda w: w.rewire([0], [], []),
+        lambda w: w.rewire([], [], []),
+    ],
+    ids=["assign", "add", "rewire", "rewire nothing"],
+)
+@pytest.mark.parametrize("name", ["plus_times", "min_plus", "log_plus"])
+def test_pullback_refuses_changed_weights(name, change):
+    x, weights, _, dy = ordinary()
+    _, pullback = SEMIRINGS[name].product(x, weights)
+    change(weights)
+    with pytest.raises(ArgumentError, match="pullback"):
+        pullback(dy)
+
+
+def test_pullback_remembers_the_bias():
+    """Training changes a bias in place; what was selected at the forward pass counts."""
+    weights = Weights.from_dense(np.ones((1, 1)))
+    bias = np.array([0.5])
+    _, pullback = semirings.min_plus.product(np.ones((1, 1)), weights, bias)
+    bias[0] = 100.0
+    np.testing.assert_array_equal(pullback(np.ones((1, 1)))[1]["bias"], [1.0])
+
+
+@pytest.mark.parametrize("name", FORWARD_ONLY)
+def test_forward_only_semirings_have_no_pullback(name):
+    x, weights, _, dy = ordinary()
+    _, pullback = SEMIRINGS[name].product(x, weights)
+    with pytest.raises(ArgumentError, match=name):
+        pullback(dy)
+
+
+@pytest.mark.parametrize("name", ["any_pair", "plus_pair"])
+def test_a_bias_needs_an_identity_of_multiply(name):
+    x, weights, bias, _ = ordinary()
+    with pytest.raises(ArgumentError, match=f"bias.*{name}"):
+        SEMIRINGS[name].product(x, weights, bias)
+
+
+BAD = [np.ones(9), np.ones((6, 8)), np.ones((5, 9)), np.ones((1, 9)), np.ones((6, 9, 1)), 1.0, None]
+WRONG = [np.ones((6, 9)) * 1j, np.full((6, 9), "a"), [[1.0], [1.0, 2.0]], object(), np.full((6, 9), None)]
+
+
+@pytest.mark.parametrize(
+    "dy", BAD + WRONG, ids=lambda a: f"{type(a).__name__}{np.shape(a) if a is not WRONG[2] else ''}"
+)
+@differentiable
+def test_bad_dy(semiring, dy):
+    x, weights, _, _ = ordinary()
+    _, pullback = semiring.product(np.abs(x), weights)
+    with pytest.raises(GbnnError, match="dy"):
+        pullback(dy)
+
+
+@pytest.mark.parametrize(
+    "x", [np.ones(13), np.ones((6, 12)), np.ones((0, 13)), np.ones((6, 13, 1)), None, "x"]
+)
+def test_bad_x(x):
+    _, weights, _, _ = ordinary()
+    with pytest.raises(GbnnError, match="x: expected"):
+        plus_times.product(x, weights)
+
+
+@pytest.mark.parametrize("bias", [np.ones(8), np.ones((1, 9)), 1.0])
+def test_bad_bias(bias):
+    x, weights, _, _ = ordinary()
+    with pytest.raises(ArgumentError, match="bias"):
+        plus_times.product(x, weights, bias)
+
+
+def test_bad_kinds_and_routes():
+    x, weights, _, _ = ordinary()
+    with pytest.raises(KindError, match="bias"):
+        plus_times.product(x, weights, ["a"] * 9)
+    with pytest.raises(ArgumentError, match=r"route.*graphblas.*kernel.*fast"):
+        plus_times.product(x, weights, route="fast")
+
+
+def test_too_many_dense_outputs():
+    wide = Weights.from_coo([0], [2**59], [1.0], shape=(1, 2**60))
+    with pytest.raises(ArgumentError, match=r"2\*\*40"):
+        plus_times.product(np.ones((1, 1)), wide)
