@@ -13,7 +13,7 @@ from gbnn import training
 from gbnn.data import Dataset, digits
 from gbnn.layers import Layer
 from gbnn.models import mlp
-from gbnn.topology import Rewiring, set_
+from gbnn.topology import Rewiring, cosine, set_
 from gbnn.training.checkpoint import load, save
 
 __all__ = ["run"]
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 Result = dict[str, Any]
 
 NARROW, TIMES = 32, 10
-EPOCHS = 30
+EPOCHS, BATCH = 30, 32
 
 
 def run(options: Namespace) -> tuple[Result, str]:
@@ -37,7 +37,7 @@ def run(options: Namespace) -> tuple[Result, str]:
     say(f"{wide.describe()}\n")
     scores = {
         "dense": _trained(dense, dataset, None, options.seed, quiet),
-        "sparse": _trained(wide, dataset, set_(0.3), options.seed, quiet),
+        "sparse": _trained(wide, dataset, set_(cosine(0.3, until=0.75)), options.seed, quiet),
     }
     result: Result = {}
     for name, model in (("dense", dense), ("sparse", wide)):
@@ -65,8 +65,8 @@ def _trained(
         model,
         dataset.train,
         epochs=EPOCHS,
-        batch_size=32,
-        optimizer=training.adam(3e-3),
+        batch_size=BATCH,
+        optimizer=training.adam(training.schedules.cosine(3e-3, steps=EPOCHS * -(-len(dataset.y_train) // BATCH))),
         rewiring=rewiring,
         seed=seed,
         progress=False if quiet else None,

@@ -58,8 +58,12 @@ class KernelReport:
 
     @property
     def kernels(self) -> list[str]:
-        """The kernels of the matrix products in order, for example ``["saxpy5"]``."""
-        return re.findall(r"saxpy[0-9]|saxbit|dot[0-9]|rowscale|colscale", self.text)
+        """The kernel of each matrix product in order: ``["saxpy5"]``; "other" for the slower general ones."""
+        products = re.findall(r"GrB_(?:mxm|mxv|vxm)(.*?)sec \]", self.text, re.DOTALL)
+        # A kernel may be tried and give up: "(saxpy5: F += F*S) (punt)".
+        done = [re.sub(r"\([^()]*\) \(punt\)", "", product) for product in products]
+        names = [re.search(r"saxpy[0-9]|dot[0-9]|rowscale|colscale", product) for product in done]
+        return [name[0] if name else "other" for name in names]
 
     @property
     def in_place(self) -> bool:

@@ -80,7 +80,7 @@ def check_float(
     try:
         number = float(value)
     except OverflowError:  # an int beyond float's range
-        number = math.copysign(math.inf, value)
+        number = math.inf if value > 0 else -math.inf
     bad = not math.isfinite(number) or number < low or number > high or (open_low and number == low)
     if bad:
         left = "(" if open_low or low == -math.inf else "["

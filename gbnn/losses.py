@@ -501,7 +501,7 @@ def _array(where: str, values: Any, kinds: str, wanted: str) -> Array:
 
 def _matrix(array: Any, rows: int | None, outputs: int | None) -> Any:
     """Check the shape (rows, outputs) of an array or sparse matrix; a dense (rows,) stands for (rows, 1)."""
-    flat = array.ndim == 1 and outputs in (None, 1) and not sp.issparse(array)
+    flat = array.ndim == 1 and not sp.issparse(array)
     shape = (*array.shape, 1) if flat else array.shape
     if len(shape) != 2 or 0 in shape or rows not in (None, shape[0]) or outputs not in (None, shape[1]):
         wanted = f"({'rows' if rows is None else rows}, {'outputs' if outputs is None else outputs})"

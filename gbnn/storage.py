@@ -7,7 +7,7 @@ This is the only module that hands a pointer from one to the other. Two kinds of
   reach the matrix, whatever exception passes by. When the last reference goes, GraphBLAS gives the pointers
   back before it frees its own header.
 * **Given** (outputs). GraphBLAS owns the memory and may replace it: `Output`. NumPy gets it, as an array of
-  its own, from `Output.take`. No array of it exists before.
+  its own, from `Output.take`. Nobody can reach an array of it before.
 
 A lent matrix is read-only: writing into it would have GraphBLAS free NumPy's memory. So it comes as a
 `graphblas` TransposedMatrix, which has nothing that writes, of a matrix by row, which is the same memory and
@@ -32,7 +32,7 @@ from graphblas.exceptions import GraphblasException, check_status_carg
 from suitesparse_graphblas.utils import unclaim_buffer
 
 from gbnn.engine import KernelReport, kernel_report, set_threads, threads
-from gbnn.errors import ArgumentError, GbnnError, KindError, check_int
+from gbnn.errors import ArgumentError, GbnnError, KindError, check_int, check_real
 
 __all__ = [
     "KernelReport",
@@ -55,10 +55,10 @@ _GRB_TYPES = {
 }
 
 
-def _grb_type(dtype: np.dtype[Any], where: str) -> Any:
+def _grb_type(dtype: Any, where: str) -> Any:
     try:
-        return _GRB_TYPES[dtype]
-    except KeyError:
+        return _GRB_TYPES[np.dtype(dtype)]
+    except (KeyError, TypeError):
         raise ArgumentError(where, "float32, float64 or bool", dtype) from None
 
 
@@ -133,7 +133,6 @@ class _Loan:
         if not self.packed:
             return
         self.packed = False
-        came: list[int]
         try:
             came = self._unpack()
         except GraphblasException:  # no longer of its format
@@ -160,12 +159,10 @@ class _Loan:
         raise NotImplementedError
 
     # python-graphblas asks a matrix's parent for these, to show it in a notebook.
+    _name_html = "gbnn loan"
+
     def _repr_html_(self, **_: Any) -> str:
         return "<p>gbnn loan</p>"
-
-    @property
-    def _name_html(self) -> str:
-        return "gbnn loan"
 
 
 class _FullLoan(_Loan):
@@ -189,34 +186,34 @@ class _ColumnsLoan(_Loan):
         columns, starts, rows, values = self.arrays
         parts = (_indices(starts), _indices(columns), _indices(rows), _pointer(values))
         sizes = (starts.nbytes, columns.nbytes, rows.nbytes, values.nbytes)
-        iso = jumbled = False
-        return lib.GxB_Matrix_pack_HyperCSR(
-            self.handle[0], *parts, *sizes, iso, columns.size, jumbled, ffi.NULL
-        )
+        more = (False, columns.size, False, ffi.NULL)  # not iso, not jumbled
+        return lib.GxB_Matrix_pack_HyperCSR(self.handle[0], *parts, *sizes, *more)
 
     def _unpack(self) -> list[int]:
         starts, columns, rows = (ffi.new("GrB_Index**") for _ in range(3))
-        values = ffi.new("void**")
+        values, iso, jumbled = ffi.new("void**"), ffi.new("bool*"), ffi.new("bool*")
         *sizes, count = (ffi.new("GrB_Index*") for _ in range(5))
-        iso, jumbled = ffi.new("bool*"), ffi.new("bool*")
-        status = lib.GxB_Matrix_unpack_HyperCSR(
-            self.handle[0], starts, columns, rows, values, *sizes, iso, count, jumbled, ffi.NULL
-        )
+        parts, more = (starts, columns, rows, values), (iso, count, jumbled, ffi.NULL)
+        status = lib.GxB_Matrix_unpack_HyperCSR(self.handle[0], *parts, *sizes, *more)
         check_status_carg(status, "Matrix", self.handle[0])
         return [int(ffi.cast("uintptr_t", p[0])) for p in (columns, starts, rows, values)]
 
 
-def _lent(kind: type[_Loan], arrays: tuple[Array, ...], shape: tuple[int, int], sparsity: str) -> Any:
+def _lent(kind: type[_Loan], arrays: tuple[Array, ...], shape: tuple[int, int]) -> Any:
     dtype = _grb_type(arrays[-1].dtype, "values")
     rows, columns = shape
     handle = ffi.new("GrB_Matrix*")
     check_status_carg(lib.GrB_Matrix_new(handle, dtype._carg, columns, rows), "Matrix", handle[0])
     loan = kind(handle, arrays)
     bare = _Bare._from_obj(handle, dtype, columns, rows, parent=loan)
-    # Pinned, so that no operation ever finds a reason to convert (and so to free) what it only reads.
-    bare.ss.config["sparsity_control"] = sparsity
+    # Pinned, so that no operation ever finds a reason to convert (and so to free) what it only reads: the
+    # hypersparse before it comes; the full after, as an empty full matrix is made a bitmap of all its places.
     bare.ss.config["format"] = "by_row"
+    if kind is _ColumnsLoan:
+        bare.ss.config["sparsity_control"] = "hypersparse"
     loan.pack()
+    if kind is _FullLoan:
+        bare.ss.config["sparsity_control"] = "full"
     return bare.T
 
 
@@ -251,14 +248,14 @@ def lend_full(array: Array) -> Any:
     _check_array("array", array)
     if array.ndim != 2 or not array.flags.f_contiguous or array.size == 0:
         raise ArgumentError("array", "a non-empty 2-D array in Fortran order", f"shape {array.shape}")
-    return _lent(_FullLoan, (array,), array.shape, "full")
+    return _lent(_FullLoan, (array,), array.shape)
 
 
 def lend_columns(columns: Array, starts: Array, rows: Array, values: Array, shape: tuple[int, int]) -> Any:
     """Lend a sparse matrix in compressed columns (hypersparse) to GraphBLAS, without a copy.
 
-    Only what costs nothing is checked: GraphBLAS itself trusts the order and the range of indices, so they
-    come from an `Edges` or another checked source.
+    GraphBLAS trusts the order and the range of the indices, so they come from an `Edges`, which has checked
+    them; here only sizes and ends are.
 
     Parameters
     ----------
@@ -308,7 +305,7 @@ def lend_columns(columns: Array, starts: Array, rows: Array, values: Array, shap
         raise ArgumentError("lend_columns", "arrays that fit together", sizes)
     if columns.size and (columns[0] < 0 or columns[-1] >= size[1]):
         raise ArgumentError("columns", f"indices from 0 to {size[1] - 1}", f"{columns[0]} to {columns[-1]}")
-    return _lent(_ColumnsLoan, (columns, starts, rows, values), size, "hypersparse")
+    return _lent(_ColumnsLoan, (columns, starts, rows, values), size)
 
 
 def swap_values(matrix: Any, values: Array) -> None:
@@ -376,32 +373,55 @@ class Output:
            [12., 14., 16.]], dtype=float32)
     """
 
-    __slots__ = ("matrix",)
+    __slots__ = ("_array", "matrix")
 
     def __init__(self, rows: int, columns: int, dtype: Any, fill: Any = 0) -> None:
-        kind = np.dtype(dtype)
-        _grb_type(kind, "dtype")
+        kind = _grb_type(dtype, "dtype")
         shape = (check_int("rows", rows, 0), check_int("columns", columns, 0))
-        array = np.empty(shape, dtype=kind, order="F")
-        try:
-            array[...] = fill
-        except (TypeError, ValueError):
-            raise ArgumentError("fill", f"a number or {columns} numbers", type(fill).__name__) from None
-        # The array's memory is GraphBLAS's from here on; this name is the only one and ends with this call.
-        self.matrix = gb.Matrix.ss.import_fullc(values=array, nrows=rows, ncols=columns, take_ownership=True)
-        self.matrix.ss.config["sparsity_control"] = "full"
+        begin = check_real("fill", fill)
+        if begin.shape not in ((), (columns,)):
+            raise ArgumentError("fill", f"a number or {columns} numbers", f"shape {begin.shape}")
+        # GraphBLAS gets the memory of this array, which nobody sees before it is known to have come back.
+        self._array: Array | None = np.empty(shape, dtype=dtype, order="F")
+        self._array[...] = begin
+        self.matrix = gb.Matrix(kind, rows, columns)
+        if self._array.size:
+            pointer, handle = _pointer(self._array), self.matrix.gb_obj[0]
+            status = lib.GxB_Matrix_pack_FullC(handle, pointer, self._array.nbytes, False, ffi.NULL)
+            check_status_carg(status, "Matrix", handle)
+            self.matrix.ss.config["sparsity_control"] = "full"
 
     def take(self) -> Array:
         """Return the values as an array in Fortran order that owns its memory; the matrix is empty after.
 
         Raises GbnnError if the matrix is no longer full: taken already, or made sparse by an operation.
         """
+        array = self._array
+        if array is None:
+            raise GbnnError("output", "a full matrix, taken once", "one taken already")
+        if array.size == 0:
+            self._array = None
+            return array
         try:
             parts = self.matrix.ss.unpack("fullc")
         except GraphblasException:
-            count = f"one with {self.matrix.nvals} entries"
-            raise GbnnError("output", "a full matrix, taken once", count) from None
+            raise GbnnError(
+                "output", "a full matrix", f"one with {self.matrix.nvals} of {array.size} entries"
+            ) from None
         values: Array = parts["values"]
+        self._array = None
         if parts.get("is_iso"):
-            values = np.full(self.matrix.shape, values.reshape(-1)[0], order="F")
-        return values
+            _disown(array)
+            return np.full(array.shape, values.reshape(-1)[0], order="F")
+        if values.ctypes.data != array.ctypes.data:
+            _disown(array)
+            return values
+        # The array that NumPy allocated frees, and is counted by tracemalloc, as any other; the one that
+        # python-graphblas made of the pointer would not be.
+        unclaim_buffer(values)
+        return array
+
+    def __del__(self) -> None:
+        array = getattr(self, "_array", None)
+        if array is not None and array.size:  # never taken: the memory stays with the matrix
+            _disown(array)

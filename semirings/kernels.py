@@ -102,10 +102,13 @@ def adjoint(  # type: ignore[no-untyped-def]
 
 
 @_launched
-@njit(parallel=True)
+@njit
 def bias_adjoint(partials, selective, one, bias, y, dy, dbias):  # type: ignore[no-untyped-def]
-    """Gradient of a bias: the edge from a constant input of value `one`."""
-    for j in prange(bias.size):
+    """Gradient of a bias: the edge from a constant input of value `one`.
+
+    Not parallel: it is the work of one edge a target, and compiling is several times faster so.
+    """
+    for j in range(bias.size):
         total = dy.dtype.type(0)
         for b in range(dy.shape[1]):
             g = dy[j, b]

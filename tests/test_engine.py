@@ -8,7 +8,7 @@ import graphblas as gb
 import numba
 import numpy as np
 import pytest
-from graphblas import semiring
+from graphblas import monoid, semiring
 
 from gbnn.engine import kernel_report, set_threads, threads
 from gbnn.errors import ArgumentError, KindError
@@ -38,14 +38,14 @@ def test_threads_are_set_in_graphblas_and_in_numba(count):
 @pytest.mark.parametrize("count", [0, -1, MOST + 1, 2**70])
 def test_thread_counts_out_of_range_change_nothing(count):
     set_threads(1)
-    with pytest.raises(ArgumentError, match="^threads: expected an integer between 1 and"):
+    with pytest.raises(ArgumentError, match=r"^threads: expected an integer between 1 and"):
         set_threads(count)
     assert threads() == numba.get_num_threads() == 1
 
 
 @pytest.mark.parametrize("count", [True, 1.0, "1", None])
 def test_thread_counts_are_integers(count):
-    with pytest.raises(KindError, match="^threads: "):
+    with pytest.raises(KindError, match=r"^threads: "):
         set_threads(count)
 
 
@@ -62,8 +62,21 @@ def test_the_report_holds_the_products_of_its_block_only():
         product()
     product()
     assert report.text.count("GrB_mxm") == 2
-    assert report.kernels
+    assert report.kernels == ["other", "other"]
     assert not report.in_place  # `.new()` has nothing to write into
+
+
+def test_a_kernel_that_was_tried_and_gave_up_does_not_count():
+    full = gb.Matrix.from_dense(np.arange(4.0).reshape(2, 2))
+    sparse = gb.Matrix.from_coo([0], [1], [1.0], nrows=2, ncols=2)
+    sparse.ss.config["sparsity_control"] = "sparse"
+    out = [full.dup(), full.dup()]
+    with kernel_report() as report:
+        out[0](monoid.plus) << semiring.plus_times(sparse @ full)
+        out[1](monoid.max) << semiring.max_plus(sparse @ full)  # no built-in kernel
+    assert "punt" in report.text
+    assert report.kernels == ["saxpy5", "other"]
+    assert not report.in_place
 
 
 def test_a_block_without_products_reports_none():

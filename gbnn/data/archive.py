@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gbnn.data.checks import DEFLATE_RATIO
 from gbnn.errors import FileError
 
 __all__ = ["Archive", "read_npy"]
 
 Array = np.ndarray[Any, Any]
+
+# A deflate stream never grows by more than this on decompression: a bound on what an entry can hold, so that
+# one which claims more is found out before any memory is set aside for it.
+DEFLATE_RATIO = 1032
 
 SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
@@ -180,8 +183,8 @@ def _read_array(where: str, stream: Any, size: int) -> Array:
         if length != size:
             raise FileError(where, f"{length} bytes for {dtype} of shape {shape}", f"{size} bytes")
         stream.seek(0)
+        # With the last byte of an archive's entry zipfile compares checksums.
         array: Array = form.read_array(stream, allow_pickle=False)
-        stream.read(1)  # past the end: there zipfile compares checksums
         return _native(array) if dtype.kind in "fiu" else array
     except FileError:
         raise

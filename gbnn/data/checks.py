@@ -13,10 +13,6 @@ __all__ = ["check_csr", "check_values", "real_array", "real_csr"]
 
 Array = np.ndarray[Any, Any]
 
-# A deflate stream never grows by more than this on decompression: a bound on what a compressed file can hold,
-# so that a header which claims more is found out before any memory is set aside for it.
-DEFLATE_RATIO = 1032
-
 
 def real_array(where: str, values: Any) -> Array:
     """Return `values` as an array of real numbers in this machine's byte order, without a copy if possible.

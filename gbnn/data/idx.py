@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from gbnn.data.checks import DEFLATE_RATIO
 from gbnn.errors import FileError
 
 __all__ = ["read_idx"]
@@ -39,8 +38,7 @@ def read_idx(path: str | Path, dimensions: int) -> Array:
     ------
     FileError
         If the file cannot be read, is not an IDX file of that kind, is damaged, or is not exactly as long as
-        its header says. Nothing of the size that the header claims is allocated before the file is known to
-        be able to hold it.
+        its header says. Memory grows with what the file holds, not with what its header claims.
 
     Notes
     -----
@@ -65,9 +63,9 @@ def read_idx(path: str | Path, dimensions: int) -> Array:
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
             if not packed:
-                return _parse(where, file, size, dimensions, exact=True)
+                return _parse(where, file, size, dimensions)
             with gzip.open(file, "rb") as stream:
-                return _parse(where, stream, size * DEFLATE_RATIO, dimensions, exact=False)
+                return _parse(where, stream, None, dimensions)
     except EOFError:
         raise FileError(where, "a whole gzip file", "one that ends in the middle") from None
     except zlib.error as error:
@@ -76,8 +74,8 @@ def read_idx(path: str | Path, dimensions: int) -> Array:
         raise FileError(where, "a readable IDX file", error) from None
 
 
-def _parse(where: str, stream: Any, limit: int, dimensions: int, *, exact: bool) -> Array:
-    """Read header and bytes; `limit` is how long the content can be, or with `exact` how long it is."""
+def _parse(where: str, stream: Any, length: int | None, dimensions: int) -> Array:
+    """Read header and bytes; `length` is that of the content, if it is known beforehand."""
     header = 4 + 4 * dimensions
     start = stream.read(header)
     magic = bytes([0, 0, UNSIGNED_BYTE, dimensions])
@@ -91,8 +89,8 @@ def _parse(where: str, stream: Any, limit: int, dimensions: int, *, exact: bool)
     wanted = f"{header + count} bytes for the shape {shape} in its header"
     if count == 0:
         raise FileError(where, "at least one entry", f"shape {shape} in its header")
-    if header + count > limit or (exact and header + count != limit):
-        raise FileError(where, wanted, f"{limit} bytes" if exact else f"at most {limit} bytes")
+    if length is not None and length != header + count:
+        raise FileError(where, wanted, f"{length} bytes")
     content = _read(stream, count + 1)  # one more than there may be: also makes gzip check its sum
     if len(content) != count:
         came = "more" if len(content) > count else f"{header + len(content)}"

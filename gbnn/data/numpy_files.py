@@ -176,5 +176,5 @@ def _target_array(where: str, y: Any, rows: int) -> Any:
 def _check_finite(where: str, values: Any) -> None:
     try:
         (check_csr if is_sparse(values) else check_values)(where, values, np.dtype(np.float64))
-    except NonFiniteError as error:
+    except (ArgumentError, NonFiniteError) as error:
         raise FileError(error.where, error.expected, error.got) from None

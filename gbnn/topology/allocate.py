@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.edges import check_shape
+from gbnn.edges import shape_of
 from gbnn.errors import ArgumentError, check_int
 
 __all__ = ["Allocation", "erdos_renyi", "uniform"]
@@ -33,8 +33,8 @@ def uniform(shapes: Shapes, total: int) -> list[int]:
 
     Raises
     ------
-    ArgumentError
-        If `total` is negative or more than there are places.
+    ArgumentError, KindError
+        If `total` is negative or more than there are places, or a shape is none.
 
     Examples
     --------
@@ -42,7 +42,8 @@ def uniform(shapes: Shapes, total: int) -> list[int]:
     >>> allocate.uniform([(10, 10), (10, 30)], 40)
     [10, 30]
     """
-    return _exact(shapes, total, [float(i) * o for i, o in shapes])
+    sizes = [shape_of(shape) for shape in shapes]
+    return _exact(sizes, total, [rows * columns for rows, columns in sizes])
 
 
 def erdos_renyi(shapes: Shapes, total: int) -> list[int]:
@@ -58,33 +59,34 @@ def erdos_renyi(shapes: Shapes, total: int) -> list[int]:
     >>> allocate.erdos_renyi([(784, 1000), (1000, 1000), (1000, 10)], 89_700)
     [37575, 42125, 10000]
     """
-    return _exact(shapes, total, [float(i) + o for i, o in shapes])
+    sizes = [shape_of(shape) for shape in shapes]
+    return _exact(sizes, total, [rows + columns for rows, columns in sizes])
 
 
-def _exact(shapes: Shapes, total: int, shares: Sequence[float]) -> list[int]:
-    """Divide `total` in proportion to `shares`, no layer beyond its places, by largest remainders."""
-    places = [rows * columns for rows, columns in (check_shape(*shape) for shape in shapes)]
-    check_int("nnz", total, 0)
-    if total > sum(places):
+def _exact(sizes: Shapes, total: int, shares: Sequence[int]) -> list[int]:
+    """Divide `total` in proportion to `shares`, no layer beyond its places, by largest remainders.
+
+    In Python's integers: exact also beyond 2**53, where floating point loses edges.
+    """
+    places = [rows * columns for rows, columns in sizes]
+    left = check_int("nnz", total, 0)
+    if left > sum(places):
         raise ArgumentError("nnz", f"at most {sum(places)}, the places of all layers", total)
     counts = [0] * len(places)
     open_layers = list(range(len(places)))
-    left = total
-    while open_layers:
-        epsilon = left / sum(shares[k] for k in open_layers)
-        full = [k for k in open_layers if epsilon * shares[k] >= places[k]]
+    while True:
+        whole = sum(shares[k] for k in open_layers)
+        full = [k for k in open_layers if left * shares[k] >= places[k] * whole]
         if not full:
             break
         for k in full:
             counts[k] = places[k]
             left -= places[k]
         open_layers = [k for k in open_layers if k not in full]
-    wanted = {k: left * shares[k] / sum(shares[m] for m in open_layers) for k in open_layers}
     for k in open_layers:
-        counts[k] = int(wanted[k])
+        counts[k] = left * shares[k] // whole
     # What rounding down left over goes to the largest remainders, the earlier layer first at a tie.
-    missing = total - sum(counts)
-    by_remainder = sorted(open_layers, key=lambda k: counts[k] - wanted[k])
-    for k in by_remainder[:missing]:
+    missing = left - sum(counts[k] for k in open_layers)
+    for k in sorted(open_layers, key=lambda k: -(left * shares[k] % whole))[:missing]:
         counts[k] += 1
     return counts

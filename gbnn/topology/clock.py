@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 
 from gbnn.errors import ArgumentError, check_float, check_int
 
@@ -35,8 +36,8 @@ class Clock:
 
     def end(self, until: float | int) -> float:
         """Return the step at which something ends: an int as it is, a float as a share of all steps."""
-        if isinstance(until, int):
-            return until
+        if isinstance(until, Integral):  # NumPy's integers, too
+            return int(until)
         if self.total_steps is None:
             known = "a number of steps, because the batches have no length to take a share of"
             raise ArgumentError("until", known, until)
@@ -49,9 +50,9 @@ Fraction = Callable[[Clock], float]
 
 def check_until(until: float | int) -> float | int:
     """Return `until` if it is a positive int or a share in (0, 1]."""
-    if isinstance(until, float):
-        return check_float("until", until, 0, 1, open_low=True)
-    return check_int("until", until, 1)
+    if isinstance(until, Integral):
+        return check_int("until", until, 1)
+    return check_float("until", until, 0, 1, open_low=True)
 
 
 def every_steps(n: int, until: float | int = 0.75) -> When:
@@ -65,8 +66,9 @@ def every_steps(n: int, until: float | int = 0.75) -> When:
     [100, 200, 300, 400, 500, 600, 700]
     """
     check_int("n", n, 1)
-    check_until(until)
-    return lambda clock: clock.step > 0 and clock.step % n == 0 and clock.step < clock.end(until)
+    until = check_until(until)
+    # The end comes first: where it is not known, that shows at the first step, not at step n.
+    return lambda clock: clock.step < clock.end(until) and clock.step > 0 and clock.step % n == 0
 
 
 def every_epoch(*, skip_last: bool = True) -> When:
@@ -91,8 +93,8 @@ def constant(fraction: float) -> Fraction:
     >>> constant(0.3)(Clock(step=5))
     0.3
     """
-    check_float("fraction", fraction, 0, 1)
-    return lambda clock: fraction
+    share = check_float("fraction", fraction, 0, 1)
+    return lambda clock: share
 
 
 def cosine(fraction: float, until: float | int = 0.75) -> Fraction:
@@ -105,6 +107,5 @@ def cosine(fraction: float, until: float | int = 0.75) -> Fraction:
     >>> [round(share(Clock(step=s)), 3) for s in (0, 500, 1000, 2000)]
     [0.3, 0.15, 0.0, 0.0]
     """
-    check_float("fraction", fraction, 0, 1)
-    check_until(until)
-    return lambda clock: fraction / 2 * (1 + math.cos(math.pi * min(1.0, clock.step / clock.end(until))))
+    share, until = check_float("fraction", fraction, 0, 1), check_until(until)
+    return lambda clock: share / 2 * (1 + math.cos(math.pi * min(1.0, clock.step / clock.end(until))))

@@ -1,4 +1,4 @@
-"""Grow rules: which edges a layer gets. Each is a function (site, dropped, count, rng) -> (sources, targets)."""
+"""Grow rules: which edges a layer gets. Functions (site, dropped, count, rng) -> (sources, targets)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError
+from gbnn.errors import ArgumentError, check_int
 from gbnn.sampling import distinct_edges
 from gbnn.semirings import Probe
 from gbnn.topology.site import Site
@@ -37,6 +37,11 @@ def random(site: Site, dropped: Array, count: int, rng: np.random.Generator) -> 
     -------
     sources, targets : ndarray of int64, shape (count,)
 
+    Raises
+    ------
+    ArgumentError
+        If `count` is more than that.
+
     Examples
     --------
     >>> import numpy as np
@@ -48,7 +53,10 @@ def random(site: Site, dropped: Array, count: int, rng: np.random.Generator) -> 
     [(0, 1), (1, 0)]
     """
     edges = site.weights.edges
-    elsewhere = min(count, edges.shape[0] * edges.shape[1] - edges.nnz)
+    empty = edges.shape[0] * edges.shape[1] - edges.nnz
+    if count > empty + dropped.size:
+        raise ArgumentError("count", f"at most {empty + dropped.size} free places", count)
+    elsewhere = min(count, empty)
     sources, targets = distinct_edges(rng, edges.shape, elsewhere, exclude=edges)
     if elsewhere == count:
         return sources, targets
@@ -69,9 +77,7 @@ def gradient(site: Site, dropped: Array, count: int, rng: np.random.Generator) -
 _BLOCK = 2**21
 
 
-def strongest_absent(
-    probe: Probe, present: Edges, count: int, *, block: int = _BLOCK
-) -> tuple[Array, Array]:
+def strongest_absent(probe: Probe, present: Edges, count: int, *, block: int = _BLOCK) -> tuple[Array, Array]:
     """Return the `count` absent edges of largest |Σ_b x[b, i]·dy[b, j]|, exactly.
 
     Blocks of targets go through BLAS one after the other against the best found so far; at a tie the
@@ -94,7 +100,8 @@ def strongest_absent(
     Raises
     ------
     ArgumentError
-        If there are fewer absent edges than `count`, or the layer has more than 2**44 places.
+        If there are fewer absent edges than `count`, the layer has more than 2**44 places, or `probe` and
+        `present` are of different shapes.
 
     Examples
     --------
@@ -108,12 +115,16 @@ def strongest_absent(
     (array([1, 0]), array([0, 1]))
     """
     rows, columns = present.shape
+    if probe.shape != present.shape:
+        raise ArgumentError("probe", f"one of a {rows} x {columns} layer", f"shape {probe.shape}")
     if rows * columns > 2**44:
         raise ArgumentError("gradient growth", "a layer of at most 2**44 places", f"{rows} x {columns}")
-    if count > rows * columns - present.nnz:
+    if check_int("count", count, 0) > rows * columns - present.nnz:
         raise ArgumentError("count", f"at most {rows * columns - present.nnz} absent edges", count)
-    width = max(1, block // rows)
+    width = max(1, check_int("block", block, 1) // rows)
     score, key = np.empty(0, dtype=probe.dy.dtype), np.empty(0, dtype=np.int64)
+    # What beats the worst found so far: a larger score, or an equal one in the rows below `low`.
+    worst, low = -1.0, 0
     ids, starts, sources = present.by_target
     for start in range(0, columns if count else 0, width):
         stop = min(start + width, columns)
@@ -122,11 +133,15 @@ def strongest_absent(
         held = slice(starts[first], starts[last])
         inside = np.repeat(ids[first:last], np.diff(starts[first : last + 1])) - start
         size[sources[held], inside] = -1
-        floor = score.min() if score.size == count else 0
-        i, j = np.nonzero(size >= floor)
+        better = size > worst
+        better[:low] |= size[:low] == worst
+        i, j = np.nonzero(better)
         score, key = np.append(score, size[i, j]), np.append(key, i * columns + j + start)
         if score.size > count:
             score, key = _best(score, key, count)
+        if score.size == count:
+            worst = score.min()
+            low = int(key[score == worst].max()) // columns + 1
     order = np.lexsort((key, -score))
     return key[order] // columns, key[order] % columns
 

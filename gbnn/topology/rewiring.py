@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from gbnn.edges import Change
+from gbnn.errors import ArgumentError, KindError, check_float
 from gbnn.layers import Initializer, zeros
+from gbnn.layers.init import drawn
 from gbnn.topology.clock import Clock, Fraction, When
 from gbnn.topology.grow import Grow
 from gbnn.topology.prune import Prune
@@ -32,7 +34,8 @@ class Rewired:
     change : Change
         Where every edge went.
     regrown : int
-        Edges that were dropped and grown again in the same rewiring (they are none of `change.dropped`).
+        Edges that were dropped and grown again in the same rewiring. Where they keep their weight
+        (`Rewiring.keep_regrown`), `change` counts them neither as dropped nor as grown.
     """
 
     name: str
@@ -63,7 +66,7 @@ class Rewiring:
     when : callable
         ``(clock) -> bool``.
     fraction : callable
-        ``(clock) -> share`` of the edges.
+        ``(clock) -> share`` of the edges, in [0, 1].
     allocate : callable
         ``(sites, dropped counts) -> grown counts``; their sum is the number of dropped edges.
     start : callable
@@ -74,6 +77,11 @@ class Rewiring:
         Whether an edge dropped and grown again at once keeps its weight and state, or starts anew.
     layers : callable
         ``(site) -> bool``: which layers take part.
+
+    Raises
+    ------
+    KindError
+        If a part that must be a function is none.
 
     Examples
     --------
@@ -96,6 +104,11 @@ class Rewiring:
     keep_regrown: bool = True
     layers: Callable[[Site], bool] = not_full
 
+    def __post_init__(self) -> None:
+        for part in ("prune", "grow", "when", "fraction", "allocate", "start", "layers"):
+            if not callable(getattr(self, part)):
+                raise KindError(part, "a function", repr(getattr(self, part)))
+
     def apply(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> list[Rewired]:
         """Rewire the layers now; their weights and optimizer slots change in place.
 
@@ -110,17 +123,30 @@ class Rewiring:
         -------
         list of Rewired
             One for each layer that takes part. The number of edges of the model is what it was.
+
+        Raises
+        ------
+        ArgumentError
+            If a rule does not keep to what is said of it above: a share outside [0, 1], counts of another
+            sum, more edges than are free, an edge that is kept or comes twice.
         """
         chosen = [site for site in places if self.layers(site)]
-        fraction = self.fraction(clock)
+        fraction = check_float("fraction", self.fraction(clock), 0, 1)
         dropped = [self.prune(site, fraction, rng) for site in chosen]
-        counts = self.allocate(chosen, [d.size for d in dropped])
+        total = sum(gone.size for gone in dropped)
+        counts = self.allocate(chosen, [gone.size for gone in dropped])
+        if len(counts) != len(chosen) or sum(counts) != total:
+            raise ArgumentError("allocate", f"{len(chosen)} counts, {total} edges in all", counts)
         grown = [
             self.grow(site, gone, count, rng)
             for site, gone, count in zip(chosen, dropped, counts, strict=True)
         ]
+        for site, count, (sources, _) in zip(chosen, counts, grown, strict=True):
+            if len(sources) != count:
+                raise ArgumentError(f"grow, {site.name}", f"{count} edges", len(sources))
         return [
-            self._change(site, gone, *new, rng) for site, gone, new in zip(chosen, dropped, grown, strict=True)
+            self._change(site, gone, *new, rng)
+            for site, gone, new in zip(chosen, dropped, grown, strict=True)
         ]
 
     def _change(
@@ -130,14 +156,16 @@ class Rewiring:
         again = position[position >= 0]
         if self.keep_regrown and again.size:
             # Dropped and grown again: the edge simply stays, with its weight and all its state.
-            dropped = np.setdiff1d(dropped, again, assume_unique=True)
-            sources, targets = sources[position < 0], targets[position < 0]
+            gone = np.setdiff1d(dropped, again)
+            if gone.size != dropped.size - again.size:
+                raise ArgumentError(f"grow, {site.name}", "each edge once, and none that is kept", "others")
+            dropped, sources, targets = gone, sources[position < 0], targets[position < 0]
         change = site.weights.rewire(dropped, sources, targets)
         new = change.new
         if new.size and self.start is not zeros:
             fan_in, fan_out = site.weights.edges.fans()
             values = site.weights.values.copy()
-            values[new] = self.start(rng, fan_in[new], fan_out[new])
+            values[new] = drawn(self.start, rng, fan_in[new], fan_out[new], values.dtype)
             site.weights.assign(values)
         for name, slot in site.slots.items():
             site.slots[name] = change.carry(slot)
@@ -151,6 +179,9 @@ def sites(
 ) -> list[Site]:
     """Return the layers of a model that have edges, with what is known of each.
 
+    Their places (`Site.index`) are counted among all layers that have weights: parameters of edges, or arrays
+    of two dimensions (those of `Dense`).
+
     Parameters
     ----------
     parameters : mapping
@@ -160,6 +191,11 @@ def sites(
     slots : mapping, optional
         The optimizer's slots by parameter; the inner dictionaries are updated when edges move.
 
+    Raises
+    ------
+    ArgumentError
+        If two layers share their edges: they cannot move for one and stay for the other.
+
     Examples
     --------
     >>> from gbnn import layers, topology
@@ -167,15 +203,18 @@ def sites(
     >>> [site.name for site in topology.sites(model.parameters())]
     ['0.weights']
     """
+    weighted = [name for name, p in parameters.items() if isinstance(p, Weights) or p.ndim > 1]
     edged = {name: p for name, p in parameters.items() if isinstance(p, Weights)}
+    if len({id(p) for p in edged.values()}) < len(edged):
+        raise ArgumentError("rewiring", "layers that share no weights", f"some of {list(edged)} do")
     return [
         Site(
             name,
             weights,
             None if gradients is None else gradients[name],
             {} if slots is None else slots[name],
-            index,
-            len(edged),
+            weighted.index(name),
+            len(weighted),
         )
-        for index, (name, weights) in enumerate(edged.items())
+        for name, weights in edged.items()
     ]

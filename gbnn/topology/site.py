@@ -31,7 +31,8 @@ class Site:
     slots : dict of str to ndarray
         The optimizer's per-edge arrays; they follow their edges.
     index, count : int
-        This layer's place among the layers with edges, from the input, and how many there are.
+        This layer's place among the layers with weights, full ones (`Dense`) included, from the input, and
+        how many there are.
     """
 
     name: str
@@ -47,7 +48,10 @@ class Site:
         if not isinstance(self.gradient, EdgeGradient):
             wanted = "the gradient of a plus_times layer, to grow edges by"
             raise ArgumentError(f"rewiring {self.name}", wanted, type(self.gradient).__name__)
-        return self.gradient.probe
+        try:
+            return self.gradient.probe
+        except ArgumentError as error:
+            raise ArgumentError(f"rewiring {self.name}", error.expected, error.got) from None
 
     def kept(self, dropped: Array) -> Edges:
         """Return the edges without those at the positions `dropped`."""

@@ -6,20 +6,11 @@ from gbnn.training.checkpoint import Saved, load, load_all, save
 from gbnn.training.evaluate import evaluate, outputs, predict, predict_proba
 from gbnn.training.fit import Callback, EpochEnd, Event, fit
 from gbnn.training.history import History
-from gbnn.training.loop import State, Step, train
-from gbnn.training.optimizers import (
-    Transform,
-    adagrad,
-    adam,
-    adamw,
-    add_decayed_weights,
-    chain,
-    clip_by_norm,
-    rmsprop,
-    scale,
-    sgd,
-)
+from gbnn.training.loop import train
+from gbnn.training.optimizers import adagrad, adam, adamw, rmsprop, sgd
 from gbnn.training.schedules import Schedule
+from gbnn.training.state import State, Step
+from gbnn.training.transform import Transform, add_decayed_weights, chain, clip_by_norm, scale
 
 __all__ = [
     "Callback",

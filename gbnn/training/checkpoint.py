@@ -19,7 +19,7 @@ from gbnn.errors import ArgumentError, FileError, GbnnError, KindError
 from gbnn.layers import Layer
 from gbnn.semirings import Semiring
 from gbnn.training.blueprint import Blueprint, array_names, describe, rebuild
-from gbnn.training.loop import State
+from gbnn.training.state import State
 from gbnn.weights import Weights
 
 __all__ = ["Saved", "load", "load_all", "save"]

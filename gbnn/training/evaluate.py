@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from gbnn.data import Batches
-from gbnn.errors import ArgumentError
+from gbnn.errors import ArgumentError, KindError
 from gbnn.layers import Layer
 from gbnn.losses import Loss, cross_entropy
-from gbnn.training.loop import model_dtype
+from gbnn.training.state import check_loss, check_model, model_dtype
 
 __all__ = ["evaluate", "outputs", "predict", "predict_proba"]
 
@@ -44,9 +44,17 @@ def outputs(model: Layer, x: Any, *, batch_size: int = 1024) -> Array:
     >>> training.outputs(model, np.zeros((5, 20))).shape
     (5, 3)
     """
-    rows = Batches(x, batch_size=batch_size, shuffle=False, dtype=model_dtype(model))
-    _check_width(model, rows.features)
-    return np.concatenate([model.forward(batch)[0] for batch, _ in rows])
+    rows = in_order(model, x, batch_size)
+    result: Array | None = None
+    start = 0
+    for batch, _ in rows:
+        with np.errstate(all="ignore"):  # what overflows is infinite, and shows
+            y = model.forward(batch)[0]
+        if result is None:
+            result = np.empty((rows.rows, y.shape[1]), dtype=y.dtype, order="F")
+        result[start : start + len(y)] = y
+        start += len(y)
+    return np.asarray(result)
 
 
 def predict(model: Layer, x: Any, *, loss: Loss = cross_entropy, batch_size: int = 1024) -> Array:
@@ -68,6 +76,7 @@ def predict(model: Layer, x: Any, *, loss: Loss = cross_entropy, batch_size: int
     >>> training.predict(model, np.zeros((5, 20)))
     array([0, 0, 0, 0, 0])
     """
+    check_loss(loss)
     return loss.predict(outputs(model, x, batch_size=batch_size))
 
 
@@ -84,6 +93,7 @@ def predict_proba(model: Layer, x: Any, *, loss: Loss = cross_entropy, batch_siz
     >>> training.predict_proba(model, np.zeros((1, 20)))
     array([[0.25, 0.25, 0.25, 0.25]], dtype=float32)
     """
+    check_loss(loss)
     return loss.probabilities(outputs(model, x, batch_size=batch_size))
 
 
@@ -112,6 +122,8 @@ def evaluate(
     >>> training.evaluate(model, (np.zeros((8, 20)), np.zeros(8, dtype=int)))["accuracy"]
     1.0
     """
+    check_model(model)
+    check_loss(loss)
     x, target = pair("data", data)
     target = loss.check_target(target, rows_of("x", x), model.out_features)
     y = outputs(model, x, batch_size=batch_size)
@@ -119,24 +131,31 @@ def evaluate(
     return {"loss": value, **loss.metrics(y, target)}
 
 
+def in_order(model: Layer, x: Any, batch_size: int = 1024) -> Batches:
+    """Return the rows of x as batches in their order, checked to fit the model."""
+    check_model(model)
+    rows = Batches(x, batch_size=batch_size, shuffle=False, dtype=model_dtype(model))
+    if model.in_features is not None and rows.features != model.in_features:
+        raise ArgumentError("x", f"{model.in_features} columns, the model's inputs", rows.features)
+    return rows
+
+
 def rows_of(where: str, x: Any) -> int:
-    """Return the number of rows of an array, list or sparse matrix."""
+    """Return the number of rows of an array, list or sparse matrix; raise if there are none."""
     shape = getattr(x, "shape", None)
-    if shape is None:
-        try:
-            return len(x)
-        except TypeError:
-            raise ArgumentError(where, "samples, one a row", type(x).__name__) from None
-    return int(shape[0]) if shape else 0
+    try:
+        rows = len(x) if shape is None else int(shape[0]) if shape else 0
+    except TypeError:
+        raise KindError(where, "samples, one a row", type(x).__name__) from None
+    if rows == 0:
+        raise ArgumentError(where, "samples, one a row", "none" if shape is None else f"shape {shape}")
+    return rows
 
 
 def pair(where: str, data: Any) -> tuple[Any, Any]:
     """Return data as (x, target), or raise."""
-    if not isinstance(data, tuple | list) or len(data) != 2:
-        raise ArgumentError(where, "a pair (x, target)", type(data).__name__)
+    if not isinstance(data, tuple | list):
+        raise KindError(where, "a pair (x, target)", type(data).__name__)
+    if len(data) != 2:
+        raise ArgumentError(where, "a pair (x, target)", f"a {type(data).__name__} of {len(data)}")
     return data[0], data[1]
-
-
-def _check_width(model: Layer, features: int) -> None:
-    if model.in_features is not None and features != model.in_features:
-        raise ArgumentError("x", f"{model.in_features} columns, the model's inputs", features)

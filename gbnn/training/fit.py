@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +12,15 @@ import numpy as np
 from tqdm import tqdm
 
 from gbnn.data import Batches
-from gbnn.errors import ArgumentError, check_int, generator
+from gbnn.errors import ArgumentError, KindError, check_int, generator
 from gbnn.layers import Layer
 from gbnn.losses import Loss, cross_entropy
 from gbnn.topology import Rewiring
-from gbnn.training.evaluate import evaluate, pair, rows_of
+from gbnn.training.evaluate import evaluate, in_order, pair, rows_of
 from gbnn.training.history import History
-from gbnn.training.loop import State, Step, model_dtype, train
-from gbnn.training.optimizers import Transform
+from gbnn.training.loop import train
+from gbnn.training.state import State, Step, check_loss, check_model, model_dtype, naming
+from gbnn.training.transform import Transform
 
 __all__ = ["Callback", "EpochEnd", "Event", "fit"]
 
@@ -73,7 +75,8 @@ def fit(
     ----------
     model : Layer
     data : (x, target), or an iterable of batches
-        Arrays or SciPy CSR, shapes (rows, in_features) and (rows,) or (rows, outputs); or what `train` takes.
+        A tuple of arrays or SciPy CSR, shapes (rows, in_features) and (rows,) or (rows, outputs); or anything
+        else that `train` takes.
     epochs, batch_size : int
     validation : (x, target), optional
         Evaluated after each epoch.
@@ -112,12 +115,18 @@ def fit(
     >>> history["val_accuracy"][-1] > 0.8
     True
     """
+    check_model(model)
+    check_loss(loss)
     check_int("epochs", epochs, 1)
+    for i, callback in enumerate(_listed(callbacks)):
+        if not callable(callback):
+            raise KindError(f"callbacks[{i}]", "a function of an event", type(callback).__name__)
     rng = generator("seed", seed)
     batches = _batches(model, data, loss, batch_size, rng)
     if validation is not None:
         xv, tv = pair("validation", validation)
-        loss.check_target(tv, rows_of("validation", xv), model.out_features)
+        with naming("validation"):
+            loss.check_target(tv, in_order(model, xv).rows, model.out_features)
     steps = train(
         model,
         batches,
@@ -130,17 +139,15 @@ def fit(
         state=state,
     )
     history = History()
-    per_epoch = len(batches) if hasattr(batches, "__len__") else None
-    hidden = None if progress is None else not progress
-    with tqdm(total=None if per_epoch is None else per_epoch * epochs, disable=hidden, unit="batch") as bar:
+    total = len(batches) * epochs if isinstance(batches, Sized) else None
+    with tqdm(total=total, disable=None if progress is None else not progress, unit="batch") as bar:
         tally = _Tally(model)
         for step in steps:
             tally.add(step)
             bar.update()
             if bar.n % 10 == 0 or step.last_in_epoch:
                 bar.set_postfix(tally.shown(), refresh=False)
-            # No short circuit: every callback hears of every event.
-            stop = any([callback(step) for callback in callbacks])
+            heard = [callback(step) for callback in callbacks]
             if step.last_in_epoch:
                 row = tally.row(step)
                 if validation is not None:
@@ -148,20 +155,27 @@ def fit(
                     row |= {f"val_{name}": value for name, value in results.items()}
                 history.rows.append(row)
                 end = EpochEnd(step.epoch, epochs, row, model, step.state, history)
-                stop = any([callback(end) for callback in callbacks]) or stop
+                heard += [callback(end) for callback in callbacks]
                 tally = _Tally(model)
-            if stop:
+            if any(heard):  # only now: every callback hears of every event
                 break
+            del step  # and the batch's outputs with it, before the next ones are made
     return history
+
+
+def _listed(callbacks: Any) -> Sequence[Any]:
+    if not isinstance(callbacks, Sequence):
+        raise KindError("callbacks", "a list of functions", type(callbacks).__name__)
+    return callbacks
 
 
 def _batches(
     model: Layer, data: Any, loss: Loss, batch_size: int, rng: np.random.Generator
 ) -> Iterable[tuple[Any, Any]]:
-    if isinstance(data, Batches) or not isinstance(data, tuple | list):
-        if not hasattr(data, "__iter__"):
-            raise ArgumentError("data", "a pair (x, target) or an iterable of batches", type(data).__name__)
-        return data  # type: ignore[no-any-return]
+    if not isinstance(data, tuple):
+        if not isinstance(data, Iterable):
+            raise KindError("data", "a pair (x, target) or an iterable of batches", type(data).__name__)
+        return data
     x, target = pair("data", data)
     target = loss.check_target(target, rows_of("x", x), model.out_features)
     batches = Batches(x, target, batch_size, seed=rng, dtype=model_dtype(model))
@@ -177,20 +191,23 @@ class _Tally:
         self.model = model
         self.began = time.perf_counter()
         self.rows = 0
-        self.sums: dict[str, float] = {}
+        self.sums: dict[str, tuple[float, int]] = {}
         self.dropped = self.grown = self.regrown = 0
 
     def add(self, step: Step) -> None:
         self.rows += step.rows
         for name, value in {"loss": step.loss, **step.metrics()}.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value * step.rows
+            total, rows = self.sums.get(name, (0.0, 0))
+            if not math.isnan(value):  # as the r2 of a single row is
+                total, rows = total + value * step.rows, rows + step.rows
+            self.sums[name] = total, rows
         for done in step.changes:
             self.dropped += done.change.dropped
             self.grown += done.change.grown
             self.regrown += done.regrown
 
     def means(self) -> dict[str, float]:
-        return {name: total / self.rows for name, total in self.sums.items()}
+        return {name: total / rows if rows else math.nan for name, (total, rows) in self.sums.items()}
 
     def edges_per_second(self) -> float:
         """Edges times samples, by the second: how many edge activations the training steps got through."""

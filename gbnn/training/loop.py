@@ -3,96 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sized
 from typing import Any
 
 import numpy as np
 
 from gbnn.data import Batches
-from gbnn.errors import ArgumentError, KindError, NonFiniteError, check_finite, check_int, generator
-from gbnn.layers import Chain, Layer, as_batch
+from gbnn.errors import ArgumentError, KindError, NonFiniteError, check_finite, check_int
+from gbnn.layers import Chain, Concatenate, Gradients, Layer, Parallel, Residual, as_batch
 from gbnn.losses import Loss, cross_entropy
 from gbnn.topology import Clock, Rewired, Rewiring, sites
-from gbnn.training.optimizers import Transform, adam
+from gbnn.training.optimizers import adam
+from gbnn.training.state import State, Step, check_loss, check_model, model_dtype, naming, values
+from gbnn.training.transform import Transform
 from gbnn.weights import Weights
 
-__all__ = ["State", "Step", "model_dtype", "train"]
+__all__ = ["State", "Step", "model_dtype", "train", "values"]
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass
-class State:
-    """What training keeps between steps, beside the model: save it to go on later.
-
-    Attributes
-    ----------
-    slots : dict
-        Parameter -> slot -> array: the optimizer's state. It follows edges when they move.
-    step : int
-        Steps done.
-    generator : numpy.random.Generator
-        Where rewiring draws from.
-    """
-
-    slots: dict[str, dict[str, Array]]
-    step: int
-    generator: np.random.Generator
-
-    @classmethod
-    def start(cls, model: Layer, optimizer: Transform, seed: int | np.random.Generator = 0) -> State:
-        """Return the state before the first step."""
-        return cls(optimizer.start(values(model)), 0, generator("seed", seed))
-
-
-@dataclass(frozen=True)
-class Step:
-    """One batch trained on.
-
-    Attributes
-    ----------
-    index : int
-        Number of the step, from 0, over all epochs.
-    epoch : int
-    last_in_epoch : bool
-    rows : int
-        Samples in the batch.
-    loss : float
-        Mean loss of the batch, before its update.
-    model : Layer
-    changes : tuple of Rewired
-        What a rewiring at this step did, a layer each; empty if there was none.
-    state : State
-    """
-
-    index: int
-    epoch: int
-    last_in_epoch: bool
-    rows: int
-    loss: float
-    model: Layer
-    changes: tuple[Rewired, ...]
-    state: State
-    outputs: Array
-    target: Any
-    loss_function: Loss
-
-    def metrics(self) -> dict[str, float]:
-        """Return the loss's metrics of this batch (accuracy, for classes); computed when asked."""
-        return self.loss_function.metrics(self.outputs, self.target)
-
-
-def values(model: Layer) -> dict[str, Array]:
-    """Return the arrays of all parameters by name; those of edges have shape (nnz,)."""
-    return {n: p.values if isinstance(p, Weights) else p for n, p in model.parameters().items()}
-
-
-def model_dtype(model: Layer) -> np.dtype[Any]:
-    """Return the dtype of a model's parameters; float32 if it has none."""
-    for array in values(model).values():
-        return array.dtype
-    return np.dtype(np.float32)
 
 
 def train(
@@ -124,7 +52,7 @@ def train(
     seed : int or numpy.random.Generator
         For rewiring.
     state : State, optional
-        To go on from: `Step.state`, or one loaded from a file.
+        To go on from: `Step.state`, or one loaded from a file. It is changed in place.
 
     Yields
     ------
@@ -133,10 +61,14 @@ def train(
     Raises
     ------
     NonFiniteError
-        If a batch, the loss or a gradient holds NaN or infinity; it names the batch and the layer. Nothing
-        of that batch is trained on.
+        If a batch, the loss or a gradient holds NaN or infinity; it names the batch and the layer.
     ArgumentError, KindError
         If a batch does not fit the model or the loss.
+
+    Notes
+    -----
+    What is raised over a batch names it, and nothing of that batch is trained on: parameters and buffers
+    are as they were before it.
 
     Examples
     --------
@@ -151,14 +83,25 @@ def train(
     >>> step.index, step.loss < 0.3
     (99, True)
     """
-    if not isinstance(model, Layer):
-        raise KindError("model", "a gbnn Layer", type(model).__name__)
-    if not isinstance(loss, Loss):
-        raise KindError("loss", "a gbnn loss, such as losses.cross_entropy", type(loss).__name__)
+    check_model(model)
+    check_loss(loss)
     check_int("epochs", epochs, 1)
+    if not isinstance(batches, Iterable):
+        raise KindError("batches", "an iterable of pairs (x, target)", type(batches).__name__)
     optimizer = adam() if optimizer is None else optimizer
+    for name, value, kind in (
+        ("optimizer", optimizer, Transform),
+        ("rewiring", rewiring, Rewiring | None),
+        ("state", state, State | None),
+    ):
+        if not isinstance(value, kind):
+            wanted = "State" if name == "state" else f"{name}, such as {_EXAMPLES[name]}"
+            raise KindError(name, f"a gbnn {wanted}", type(value).__name__)
     state = State.start(model, optimizer, seed) if state is None else state
     return _steps(model, batches, loss, optimizer, rewiring, epochs, state)
+
+
+_EXAMPLES = {"optimizer": "training.adam()", "rewiring": "topology.set_()"}
 
 
 def _steps(
@@ -170,18 +113,24 @@ def _steps(
     epochs: int,
     state: State,
 ) -> Iterator[Step]:
-    total = len(batches) * epochs if hasattr(batches, "__len__") else None
+    # Steps done before count, so that a share of all steps means the same where training goes on.
+    total = state.step + len(batches) * epochs if isinstance(batches, Sized) else None
     dtype = model_dtype(model)
+    # The rows of Batches were checked when it was made, in its own dtype.
+    checked = isinstance(batches, Batches) and batches.dtype == dtype
     for epoch in range(epochs):
         count = 0
-        for number, (batch, last) in enumerate(_with_last(batches)):
-            where = f"epoch {epoch}, batch {number}"
-            x, target = _pair(batch, where)
-            x = as_batch(f"x of {where}", x, model.in_features, dtype)
-            if not isinstance(batches, Batches):  # whose rows were checked when it was made
-                check_finite(f"x of {where}", x)
-            clock = Clock(state.step, epoch, epochs, last, total)
-            yield _step(model, x, target, loss, optimizer, rewiring, state, clock, where)
+        for batch, last in _with_last(batches):
+            with naming(f"epoch {epoch}, batch {count}"):
+                x, target = _pair(batch)
+                x = as_batch("x", x, model.in_features, dtype)
+                if not checked:
+                    check_finite("x", x)
+                clock = Clock(state.step, epoch, epochs, last, total)
+                step = _step(model, x, target, loss, optimizer, rewiring, state, clock)
+            del batch, x, target
+            yield step
+            del step  # nothing of this batch is held here while the next one is made
             count += 1
         if not count:
             raise ArgumentError("batches", "at least one batch in each epoch", f"none in epoch {epoch}")
@@ -196,36 +145,58 @@ def _step(
     rewiring: Rewiring | None,
     state: State,
     clock: Clock,
-    where: str,
 ) -> Step:
-    y, pullback = model.forward(x, training=True)
-    value, loss_pullback = loss(y, target)
-    if not math.isfinite(value):
-        raise NonFiniteError(f"loss of {where}", "a finite number", f"{value}{_first_bad_layer(model, x)}")
-    _, gradients = pullback(loss_pullback(), inputs=False)
+    y, value, gradients = _differentiated(model, x, target, loss)
     parameters = model.parameters()
-    for name, gradient in gradients.items():
-        check_finite(f"gradient of {name} in {where}", np.asarray(gradient))
     rewires = rewiring is not None and rewiring.when(clock)
-    if not (rewires and rewiring is not None and rewiring.replaces_update):
-        for name, update in optimizer.update(gradients, state.slots, values(model), state.step).items():
-            parameter = parameters[name]
+    if rewiring is None or not (rewires and rewiring.replaces_update):
+        updates = optimizer.update(gradients, state.slots, values(model), state.step)
+        for name, parameter in parameters.items():
             if isinstance(parameter, Weights):
-                parameter.add(update)
+                parameter.add(updates[name])
             else:
-                parameter += update
+                parameter += updates[name]
     changes: tuple[Rewired, ...] = ()
-    if rewires and rewiring is not None:
+    if rewiring is not None and rewires:
         places = sites(parameters, gradients, state.slots)
         changes = tuple(rewiring.apply(places, clock, state.generator))
     state.step += 1
-    return Step(
-        clock.step, clock.epoch, clock.last_in_epoch, x.shape[0], value, model, changes, state, y, target, loss
-    )
+    where = clock.step, clock.epoch, clock.last_in_epoch
+    return Step(*where, len(x), value, model, changes, state, y, target, loss)
+
+
+def _differentiated(model: Layer, x: Array, target: Any, loss: Loss) -> tuple[Array, float, Gradients]:
+    """Return outputs, loss and gradients of a batch, all finite; else raise and leave the model as it was."""
+    buffers = {name: array.copy() for name, array in model.buffers().items()}
+    try:
+        # Numbers that are not finite are looked for here, so no layer needs to warn of them.
+        with np.errstate(all="ignore"):
+            y, pullback = model.forward(x, training=True)
+            value, loss_pullback = loss(y, target)
+            if not math.isfinite(value):
+                raise NonFiniteError("loss", "a finite number", f"{value}{_blame(model, x)}")
+            dy = loss_pullback()
+            del loss_pullback  # and what it holds
+            _, gradients = pullback(dy, inputs=False)
+            # From the output back: the first that is not finite is where it began.
+            for name in reversed(gradients):
+                check_finite(f"gradient of {name}", np.asarray(gradients[name]))
+    except BaseException:
+        for name, array in model.buffers().items():
+            np.copyto(array, buffers[name])
+        raise
+    return y, value, gradients
 
 
 def _with_last(batches: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
     """Yield each item and whether it is the last."""
+    if isinstance(batches, Batches):  # the length is known, so no batch is held while the next is made
+        left = len(batches)
+        for batch in batches:
+            left -= 1
+            yield batch, left == 0
+            del batch
+        return
     iterator = iter(batches)
     try:
         current = next(iterator)
@@ -237,27 +208,30 @@ def _with_last(batches: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
     yield current, True
 
 
-def _pair(batch: Any, where: str) -> tuple[Any, Any]:
-    if not isinstance(batch, tuple | list) or len(batch) != 2:
-        raise KindError(f"batches, {where}", "a pair (x, target)", type(batch).__name__)
+def _pair(batch: Any) -> tuple[Any, Any]:
+    if not isinstance(batch, tuple | list):
+        raise KindError("batches", "pairs (x, target)", type(batch).__name__)
+    if len(batch) != 2:
+        raise ArgumentError("batches", "pairs (x, target)", f"a {type(batch).__name__} of {len(batch)}")
     if batch[1] is None:
-        raise ArgumentError(f"batches, {where}", "a target to train on", None)
+        raise ArgumentError("batches", "a target to train on", None)
     return batch[0], batch[1]
 
 
-def _first_bad_layer(model: Layer, x: Array) -> str:
-    """Say which layer is the first whose output is not finite, by running the layers one by one."""
-    path, layer = "", model
-    while True:
-        children = list(layer.children().items()) if isinstance(layer, Chain) else []
-        for name, child in children:
-            y, _ = child.forward(x, training=True)
-            if not np.isfinite(y).all():
-                path, layer = f"{path}.{name}" if path else name, child
-                break
-            x = y
-        else:
-            break
-    if np.isfinite(layer.forward(x, training=True)[0]).all():
-        return ", though every layer's output is finite"
+def _blame(model: Layer, x: Array) -> str:
+    """Say which layer is the first whose output is not finite."""
+    if np.isfinite(model.forward(x, training=True)[0]).all():
+        return ", though every output is finite"
+    path, layer = _first_bad(model, x, "")
     return f", and layer {path or 'model'} ({layer.kind}) is the first whose output is not"
+
+
+def _first_bad(layer: Layer, x: Array, path: str) -> tuple[str, Layer]:
+    """Follow `x` through a layer whose output is not finite to the innermost layer where that begins."""
+    if isinstance(layer, (Chain, Concatenate, Parallel, Residual)):
+        for name, child in layer.children().items():
+            y = child.forward(x, training=True)[0]
+            if not np.isfinite(y).all():
+                return _first_bad(child, x, f"{path}.{name}" if path else name)
+            x = y if isinstance(layer, Chain) else x
+    return path, layer

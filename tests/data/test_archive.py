@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -50,6 +51,7 @@ def npy(array: np.ndarray, **header: object) -> bytes:
         ({"x": np.array([["a"]])}, "'x']: expected real numbers"),
         ({"x": np.ones((1, 1), dtype=complex)}, "'x']: expected real numbers"),
         ({"x": np.array([[1.0, np.nan]])}, "'x']: expected finite numbers, got nan at [0, 1]"),
+        ({"x": np.array([[np.longdouble("1e400")]])}, "'x']: expected "),  # infinite where it is float64
         ({"x": np.eye(2), "y": np.zeros(3)}, "'y']: expected shape (2,)"),
         ({"x": np.eye(2), "y": np.array(1)}, "'y']: expected shape (2,)"),
         ({"x": np.eye(2), "y": np.array([1.0, np.inf])}, "'y']: expected finite numbers, got inf at [1]"),
@@ -193,6 +195,32 @@ def test_npz_bad_archive(tmp_path):
     path.write_bytes(content[:at] + b"\x01" + content[at + 1 :])
     with pytest.raises(FileError, match="CRC"):
         read(path)
+
+
+def test_compressed_data_with_another_checksum(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, x=np.eye(2))
+    with zipfile.ZipFile(path) as file:
+        checksum = file.getinfo("x.npy").CRC.to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(checksum, bytes(4)))
+    with pytest.raises(FileError, match="CRC"):
+        read(path)
+
+
+def test_archive_claim_is_not_believed(tmp_path):
+    path = tmp_path / "a.npz"
+    content = npy(np.eye(2), shape=(400_000_000, 1))
+    with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_DEFLATED) as file:
+        file.writestr("x.npy", content)
+    claim = len(content) - 32 + 3_200_000_000
+    packed = path.read_bytes().replace(len(content).to_bytes(4, "little"), claim.to_bytes(4, "little"))
+    path.write_bytes(packed)
+    tracemalloc.start()
+    with pytest.raises(FileError, match=f"{claim} promised"):
+        read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
 
 
 @fuzz

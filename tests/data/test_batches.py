@@ -101,6 +101,17 @@ def test_memmap_is_read_without_being_copied(tmp_path: Path):
     assert peak < opened.nbytes / 2
 
 
+def test_no_order_of_memory_is_copied_whole():
+    x = np.ones((20_000, 200), dtype=np.float32)
+    for stored in (x, np.asfortranarray(x), x[:, ::2], x[::-1]):
+        tracemalloc.start()
+        for x_batch, _ in batches(stored, batch_size=100):
+            assert x_batch.all()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < stored.nbytes / 10
+
+
 def test_targets_keep_their_kind():
     x = numbered(6, 2)
     labels = np.arange(6, dtype=np.int16)

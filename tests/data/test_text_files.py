@@ -147,6 +147,7 @@ def test_table_classes_of_an_earlier_file(tmp_path):
         (b"1,2,3\n\n4,5,6,7\n", ", line 3: expected 3 fields as in line 1, got 4"),
         (b"a,b,c\n1,2,x\n3,oops,y\n", ", line 3: expected a number in each feature column, got 'oops'"),
         (b"1,2,,x\n3,4,5,y\n", ", line 1: expected a number in each feature column, got ''"),
+        (b"1,,x\n3,4,y\n", ", line 1: expected a number in each feature column, got ''"),
         (b"1,oops,2,x\n3,4,5,y\n", ", line 1: expected a number in each feature column, got 'oops'"),
         (b"1,2,x\n3,1_0,y\n", ", line 2: expected a number in each feature column, got '1_0'"),
         (b"1,2,x\n3,nan,y\n", ", line 2: expected finite float32 numbers, got nan"),

@@ -13,20 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
-from gbnn.training import optimizers
-from gbnn.training.optimizers import (
-    Transform,
-    adagrad,
-    adam,
-    adamw,
-    add_decayed_weights,
-    chain,
-    clip_by_norm,
-    rmsprop,
-    scale,
-    sgd,
-)
+from gbnn.training import optimizers, transform
+from gbnn.training.optimizers import adagrad, adam, adamw, rmsprop, sgd
 from gbnn.training.schedules import Schedule, cosine, one_cycle, step_decay
+from gbnn.training.transform import Transform, add_decayed_weights, chain, clip_by_norm, scale
 from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
@@ -171,7 +161,7 @@ def assert_steps_equal(ours: list[Arrays], theirs: list[Arrays], rtol: float, at
 
 def test_the_table_has_every_optimizer() -> None:
     text = " ".join(CASES).replace(",", " ").split()
-    assert set(optimizers.__all__) - {"Transform"} <= set(text)
+    assert {*optimizers.__all__, *transform.__all__} - {"Transform"} <= set(text)
 
 
 # -- Against torch -------------------------------------------------------------------------------------------
@@ -270,7 +260,7 @@ def test_blocks_do_not_matter(
     arrays = [np.asarray(np.random.default_rng(k).standard_normal(shape), order=order) for k in range(4)]
     results = []
     for size in (7, 10**6):
-        monkeypatch.setattr(optimizers, "BLOCK", size)
+        monkeypatch.setattr(transform, "BLOCK", size)
         results.append(our_steps(case.make(case.rate), {"w": arrays[0]}, [{"w": g} for g in arrays[1:]]))
     for few, one in zip(*results, strict=True):
         np.testing.assert_allclose(few["w"], one["w"], rtol=1e-12)

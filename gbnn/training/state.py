@@ -1,0 +1,116 @@
+"""`State`, what training keeps between steps, and `Step`, what it says after each."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gbnn.errors import GbnnError, KindError, generator
+from gbnn.layers import Layer
+from gbnn.losses import Loss
+from gbnn.topology import Rewired
+from gbnn.training.transform import Transform
+from gbnn.weights import Weights
+
+__all__ = ["State", "Step", "check_loss", "check_model", "model_dtype", "naming", "values"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class State:
+    """What training keeps between steps, beside the model: save it to go on later.
+
+    Attributes
+    ----------
+    slots : dict
+        Parameter -> slot -> array: the optimizer's state. It follows edges when they move.
+    step : int
+        Steps done.
+    generator : numpy.random.Generator
+        Where rewiring draws from.
+    """
+
+    slots: dict[str, dict[str, Array]]
+    step: int
+    generator: np.random.Generator
+
+    @classmethod
+    def start(cls, model: Layer, optimizer: Transform, seed: int | np.random.Generator = 0) -> State:
+        """Return the state before the first step."""
+        return cls(optimizer.start(values(model)), 0, generator("seed", seed))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One batch trained on.
+
+    Attributes
+    ----------
+    index : int
+        Number of the step, from 0, over all epochs.
+    epoch : int
+    last_in_epoch : bool
+    rows : int
+        Samples in the batch.
+    loss : float
+        Mean loss of the batch, before its update.
+    model : Layer
+    changes : tuple of Rewired
+        What a rewiring at this step did, a layer each; empty if there was none.
+    state : State
+    """
+
+    index: int
+    epoch: int
+    last_in_epoch: bool
+    rows: int
+    loss: float
+    model: Layer
+    changes: tuple[Rewired, ...]
+    state: State
+    outputs: Array
+    target: Any
+    loss_function: Loss
+
+    def metrics(self) -> dict[str, float]:
+        """Return the loss's metrics of this batch (accuracy, for classes); computed when asked."""
+        return self.loss_function.metrics(self.outputs, self.target)
+
+
+def values(model: Layer) -> dict[str, Array]:
+    """Return the arrays of all parameters by name; those of edges have shape (nnz,)."""
+    return {n: p.values if isinstance(p, Weights) else p for n, p in model.parameters().items()}
+
+
+def model_dtype(model: Layer) -> np.dtype[Any]:
+    """Return the dtype of a model's parameters; float32 if it has none."""
+    dtypes: list[np.dtype[Any]] = [array.dtype for array in values(model).values()]
+    return dtypes[0] if dtypes else np.dtype(np.float32)
+
+
+def check_model(model: Any) -> None:
+    """Raise KindError unless `model` is a Layer."""
+    if not isinstance(model, Layer):
+        raise KindError("model", "a gbnn Layer", type(model).__name__)
+
+
+def check_loss(loss: Any) -> None:
+    """Raise KindError unless `loss` is a Loss."""
+    if not isinstance(loss, Loss):
+        raise KindError("loss", "a gbnn loss, such as losses.cross_entropy", type(loss).__name__)
+
+
+@contextlib.contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Have gbnn's errors name this place, too: ``"target, epoch 0, batch 3"``."""
+    try:
+        yield
+    except GbnnError as error:
+        error.where = f"{error.where}, {place}"
+        error.args = (error.where, error.expected, error.got)
+        raise

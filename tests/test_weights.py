@@ -1,0 +1,563 @@
+"""`Weights`: from and to other forms, in memory that follows its edges, rewired as a dictionary would be."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import threading
+import tracemalloc
+
+import graphblas as gb
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graphblas import monoid, semiring
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gbnn import storage
+from gbnn.edges import Edges
+from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
+from gbnn.weights import Weights, real_dtype
+
+BIG = 2**60
+shapes = st.tuples(st.integers(1, 6), st.integers(1, 6))
+huge_shapes = st.sampled_from([(BIG, BIG), (1, BIG), (BIG, 1), (2**31, 2**32), (10**9, 10**9)])
+numbers = st.floats(-1000, 1000, width=32)
+
+
+@st.composite
+def models(draw, shapes=shapes):
+    """A shape and a dictionary from edge to value."""
+    shape = draw(shapes)
+    place = st.tuples(*(st.integers(0, n - 1) | st.sampled_from([0, n - 1]) for n in shape))
+    return shape, draw(st.dictionaries(place, numbers, max_size=12))
+
+
+def build(shape, model, dtype=np.float32):
+    sources, targets = [i for i, _ in model], [j for _, j in model]
+    return Weights.from_coo(sources, targets, list(model.values()), shape, dtype=dtype)
+
+
+def model_of(weights):
+    return dict(
+        zip(
+            zip(weights.sources.tolist(), weights.targets.tolist(), strict=True),
+            weights.values.tolist(),
+            strict=True,
+        )
+    )
+
+
+def dense_of(shape, model, dtype=np.float32):
+    dense = np.zeros(shape, dtype=dtype)
+    for place, value in model.items():
+        dense[place] = value
+    return dense
+
+
+def some(dtype=np.float32):
+    """3 x 4: (0, 1) 1, (2, 0) 2, (2, 3) 3."""
+    return Weights.from_coo([2, 0, 2], [3, 1, 0], [3.0, 1.0, 2.0], (3, 4), dtype=dtype)
+
+
+def equal(a, b):
+    assert (a.shape, a.dtype, model_of(a)) == (b.shape, b.dtype, model_of(b))
+    np.testing.assert_array_equal(a.sources, b.sources)
+    np.testing.assert_array_equal(a.targets, b.targets)
+
+
+def views_fit(weights):
+    """Both views hold the edges and the values of the moment."""
+    model = model_of(weights)
+    for view, turned in ((weights.by_target, False), (weights.by_source, True)):
+        rows, columns, values = (part.tolist() for part in view.to_coo())
+        places = zip(columns, rows, strict=True) if turned else zip(rows, columns, strict=True)
+        assert dict(zip(places, values, strict=True)) == model
+        assert view.shape == (weights.shape[::-1] if turned else weights.shape)
+
+
+# -- From and to other forms ---------------------------------------------------------------------------------
+
+
+@given(models(shapes | huge_shapes), st.sampled_from([np.float32, np.float64]))
+def test_coordinates_go_in_and_come_out_sorted(layer, dtype):
+    shape, model = layer
+    weights = build(shape, model, dtype)
+    assert model_of(weights) == model
+    assert list(model_of(weights)) == sorted(model)
+    assert (weights.nnz, weights.shape, weights.dtype) == (len(model), shape, dtype)
+    assert weights.density == len(model) / (shape[0] * shape[1])
+    equal(Weights.from_coo(*weights.to_coo(), shape, dtype=dtype), weights)
+    views_fit(weights)
+
+
+@given(models(shapes | huge_shapes), st.sampled_from([np.float32, np.float64]))
+def test_graphblas_and_back(layer, dtype):
+    weights = build(*layer, dtype)
+    equal(Weights.from_graphblas(weights.to_graphblas()), weights)
+    equal(Weights.from_graphblas(weights.by_target), weights)
+    equal(Weights.from_graphblas(weights.to_graphblas().T.new().T), weights)
+
+
+FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
+
+
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.parametrize("format", FORMATS)
+@given(models(), st.sampled_from([np.float32, np.float64]))
+def test_scipy_and_back(format, kind, layer, dtype):  # noqa: A002
+    shape, model = layer
+    weights = build(shape, model, dtype)
+    csr = weights.to_scipy()
+    assert csr.has_canonical_format
+    np.testing.assert_array_equal(csr.toarray(), dense_of(shape, model, dtype))
+    given = getattr(sp, f"{format}_{kind}")(csr if kind == "array" else sp.csr_matrix(csr))
+    back = Weights.from_scipy(given)
+    np.testing.assert_array_equal(back.to_dense(), weights.to_dense())
+    assert back.dtype == dtype
+
+
+@given(models(), st.floats(0, 1000, width=32), st.sampled_from([np.float32, np.float64]))
+def test_dense_and_back(layer, threshold, dtype):
+    shape, model = layer
+    dense = dense_of(shape, model, dtype)
+    weights = Weights.from_dense(dense, threshold=threshold)
+    kept = np.where(np.abs(dense) > threshold, dense, 0)
+    np.testing.assert_array_equal(weights.to_dense(), kept)
+    assert weights.nnz == np.count_nonzero(kept)
+    assert weights.dtype == dtype
+
+
+def test_stored_zeros_are_edges():
+    explicit = sp.csr_array(([0.0, 1.0], ([0, 1], [1, 0])), shape=(2, 2))
+    assert Weights.from_scipy(explicit).nnz == 2
+    assert Weights.from_graphblas(gb.Matrix.from_coo([0], [1], [0.0], nrows=2, ncols=2)).nnz == 1
+
+
+def test_what_is_not_float64_becomes_float32_unless_asked():
+    assert Weights.from_scipy(sp.eye_array(2, dtype=np.int64)).dtype == np.float32
+    assert Weights.from_scipy(sp.eye_array(2, dtype=bool)).dtype == np.float32
+    assert Weights.from_dense([[1, 2]]).dtype == np.float32
+    assert Weights.from_dense([[1.0]], dtype=np.float32).dtype == np.float32
+    assert Weights.from_graphblas(gb.Matrix.from_coo([0], [0], [3], nrows=1, ncols=1)).dtype == np.float32
+    assert Weights.from_scipy(sp.eye_array(2, dtype=np.float32), dtype="float64").dtype == np.float64
+
+
+def test_one_number_serves_for_all_edges():
+    weights = Weights.from_coo([0, 1], [1, 0], 0.5, (2, 2))
+    assert model_of(weights) == {(0, 1): 0.5, (1, 0): 0.5}
+    views_fit(weights)
+
+
+def test_what_is_given_out_is_a_copy():
+    weights = some()
+    for part in weights.to_coo():
+        part[:] = 0
+    weights.to_scipy().data[:] = 0
+    weights.to_scipy().indices[:] = 0
+    weights.to_dense()[:] = 0
+    weights.to_graphblas().clear()
+    equal(weights, some())
+
+
+def test_other_forms_refuse_what_would_not_fit_in_memory():
+    wide = Weights.from_coo([0], [0], [1.0], (BIG, 2))
+    with pytest.raises(ArgumentError, match="to_scipy: expected at most"):
+        wide.to_scipy()
+    with pytest.raises(ArgumentError, match="to_dense: expected at most"):
+        wide.to_dense()
+    assert Weights.from_coo([1], [BIG - 1], [1.0], (2, BIG)).to_scipy()[1, BIG - 1] == 1.0
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39])  # the last only as float32
+def test_values_that_are_not_finite_are_refused(bad):
+    matrix = np.array([[1.0, 0.0], [bad, 2.0]])
+    for make in (
+        lambda: Weights.from_coo([0, 1], [0, 0], [1.0, bad], (2, 2)),
+        lambda: Weights.from_coo([0, 1], [0, 0], bad, (2, 2)),
+        lambda: Weights.from_scipy(sp.csr_array(matrix), dtype=np.float32),
+        lambda: Weights.from_dense(matrix, dtype=np.float32),
+        lambda: Weights.from_graphblas(gb.Matrix.from_coo([0], [0], [bad], nrows=1, ncols=1), dtype="f4"),
+    ):
+        with pytest.raises(NonFiniteError):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: Weights.from_coo([0, 0], [1, 1], [1, 2], (2, 2)), ArgumentError),
+        (lambda: Weights.from_coo([0], [2], [1], (2, 2)), ArgumentError),
+        (lambda: Weights.from_coo([0], [0], [1], (2, 0)), ArgumentError),
+        (lambda: Weights.from_coo([0], [0], [1], (2, BIG + 1)), ArgumentError),
+        (lambda: Weights.from_coo([0], [0], [1], (2, True)), KindError),
+        (lambda: Weights.from_coo([0], [0], [1], None), ArgumentError),
+        (lambda: Weights.from_coo([0], [0], [1, 2], (2, 2)), ArgumentError),
+        (lambda: Weights.from_coo([0], [0], [[1]], (2, 2)), ArgumentError),
+        (lambda: Weights.from_coo([0], [0], ["a"], (2, 2)), KindError),
+        (lambda: Weights.from_coo([0], [0], [1j], (2, 2)), KindError),
+        (lambda: Weights.from_coo([0], [0], None, (2, 2)), KindError),
+        (lambda: Weights.from_coo([0], [0], [1], (2, 2), dtype=np.int32), KindError),
+        (lambda: Weights.from_coo([0], [0], [1], (2, 2), dtype="none such"), KindError),
+        (lambda: Weights.from_scipy(np.eye(2)), KindError),
+        (lambda: Weights.from_scipy(sp.coo_array([1.0, 2.0])), KindError),
+        (lambda: Weights.from_scipy(sp.csr_array((2, 2), dtype=complex)), KindError),
+        (lambda: Weights.from_scipy(sp.coo_array(([1.0, 1.0], ([0, 0], [0, 0])))), ArgumentError),
+        (lambda: Weights.from_scipy(sp.csr_array((0, 2))), ArgumentError),
+        (lambda: Weights.from_dense([1.0]), ArgumentError),
+        (lambda: Weights.from_dense(np.ones((2, 0))), ArgumentError),
+        (lambda: Weights.from_dense([[1.0], [1.0, 2.0]]), KindError),
+        (lambda: Weights.from_dense([["a"]]), KindError),
+        (lambda: Weights.from_dense(sp.eye_array(2)), KindError),
+        (lambda: Weights.from_dense([[1.0]], threshold=np.nan), ArgumentError),
+        (lambda: Weights.from_dense([[1.0]], threshold="1"), KindError),
+        (lambda: Weights.from_graphblas(np.eye(2)), KindError),
+        (lambda: Weights.from_graphblas(gb.Matrix(float, 0, 2)), ArgumentError),
+        (lambda: Weights.from_graphblas(gb.Matrix("FC64", 2, 2)), KindError),
+        (lambda: Weights(some().edges, np.zeros(2)), ArgumentError),
+        (lambda: Weights(some().edges, np.zeros(3, dtype=int)), KindError),
+        (lambda: Weights(some().edges, [0.0, 0.0, 0.0]), KindError),
+        (lambda: some().astype(int), KindError),
+    ],
+)
+def test_what_makes_no_weights_is_refused(make, error):
+    with pytest.raises(error):
+        make()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int32, bool, object, "f4, f4", ">f4", None.__class__, 3])
+def test_only_two_dtypes_are_real(dtype):
+    assert real_dtype("here", "float32") == np.float32
+    if np.dtype(">f4") == dtype and np.little_endian is False:
+        return
+    with pytest.raises(KindError, match=r"^here: expected float32 or float64"):
+        real_dtype("here", dtype)
+
+
+# -- Memory --------------------------------------------------------------------------------------------------
+
+
+def peak_while(function):
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        result = function()
+        return tracemalloc.get_traced_memory()[1] - before, result
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("shape", "count"), [((BIG, BIG), 1000), ((10**9, 10**9), 100_000)])
+def test_memory_follows_the_edges_alone(shape, count):
+    rng = np.random.default_rng(0)
+    sources, targets = rng.integers(shape[0], size=count), rng.integers(shape[1], size=count)
+    values = rng.normal(size=count)
+
+    def make():
+        weights = Weights.from_coo(sources, targets, values, shape)
+        assert weights.by_target.nvals == weights.by_source.nvals == count
+        return weights
+
+    make()
+    peak, weights = peak_while(make)
+    # Every edge has two neurons of its own here. Both views: 2 x (id, start, other end), the order between
+    # them, two float32 values.
+    assert weights.nbytes <= 64 * count + 16
+    assert peak < 64 * count * 1.5 + 20_000
+
+    def rewire():
+        change = weights.rewire(
+            np.arange(count // 10), sources[: count // 10] ^ 1, targets[: count // 10], 0.5
+        )
+        assert weights.by_target.nvals == weights.by_source.nvals == count
+        return change
+
+    peak, change = peak_while(rewire)
+    assert change.grown == count // 10
+    assert peak < 64 * count * 3 + 20_000
+
+
+def test_nbytes_is_what_the_arrays_hold():
+    weights = some()
+    held = {id(a): a.nbytes for a in (*weights.edges.by_source, weights.values)}
+    assert weights.nbytes == sum(held.values())
+    weights.by_target  # noqa: B018
+    more = (*weights.edges.by_target, weights.edges.order, weights.values_by_target)
+    assert weights.nbytes == sum(held.values()) + sum(a.nbytes for a in more)
+
+
+def test_views_share_the_arrays():
+    weights = Weights.from_coo(np.arange(100_000), np.arange(100_000)[::-1], 1.0, (BIG, BIG))
+    weights.edges.by_target, weights.values_by_target  # noqa: B018
+    peak, _ = peak_while(lambda: (weights.by_source, weights.by_target))
+    assert peak < 20_000
+
+
+# -- Products ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [1, 2, 17, 128])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("view", ["by_target", "by_source"])
+def test_dense_products_run_in_place_in_the_fastest_kernel(view, dtype, batch):
+    rng = np.random.default_rng(0)
+    weights = Weights.from_coo(
+        rng.permutation(60)[:40], rng.permutation(50)[:40], rng.normal(size=40), (60, 50), dtype=dtype
+    )
+    matrix = getattr(weights, view)
+    x = np.asfortranarray(rng.normal(size=(batch, matrix.nrows)).astype(dtype))
+    bias = rng.normal(size=matrix.ncols).astype(dtype)
+    out = storage.Output(batch, matrix.ncols, dtype, bias)
+    with storage.kernel_report() as report:
+        out.matrix(monoid.plus) << semiring.plus_times(storage.lend_full(x) @ matrix)
+    assert report.kernels == ["saxpy5"]
+    assert report.in_place
+    dense = weights.to_dense().T if view == "by_source" else weights.to_dense()
+    np.testing.assert_allclose(out.take(), x @ dense + bias, rtol=0, atol=100 * np.finfo(dtype).eps)
+
+
+@given(models(), st.integers(1, 3))
+def test_products_are_dense_ones(layer, batch):
+    weights = build(*layer, np.float64)
+    x = np.asfortranarray(np.random.default_rng(0).normal(size=(batch, weights.in_features)))
+    out = storage.Output(batch, weights.out_features, np.float64)
+    out.matrix(monoid.plus) << semiring.plus_times(storage.lend_full(x) @ weights.by_target)
+    np.testing.assert_allclose(out.take(), x @ weights.to_dense(), atol=1e-9)
+
+
+def test_views_are_made_once_whichever_thread_asks_first():
+    for _ in range(30):
+        weights = Weights.from_coo(np.arange(500), np.arange(500)[::-1], np.arange(1.0, 501), (500, 500))
+        barrier, seen = threading.Barrier(4), []
+
+        def ask(weights=weights, barrier=barrier, seen=seen):
+            barrier.wait()
+            seen.append((weights.by_target, weights.by_source, weights.values_by_target.copy()))
+
+        workers = [threading.Thread(target=ask) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert len({(id(a), id(b)) for a, b, _ in seen}) == 1
+        assert all((values == np.arange(500, 0, -1)).all() for *_, values in seen)
+
+
+# -- Values --------------------------------------------------------------------------------------------------
+
+
+def test_values_are_read_only():
+    weights = some()
+    for array in (weights.values, weights.targets):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5
+    weights.sources[0] = 2
+    equal(weights, some())
+
+
+@given(models(), st.data())
+def test_every_view_follows_the_values(layer, data):
+    weights = build(*layer)
+    views = weights.by_target, weights.by_source
+    model = model_of(weights)
+    new = np.array(data.draw(st.lists(numbers, min_size=len(model), max_size=len(model))), dtype=np.float32)
+    for change, expected in (
+        (lambda: weights.assign(new), new),
+        (lambda: weights.add(new), new + new),
+        (lambda: weights.assign(list(new)), new),
+        (lambda: weights.assign(0.5), np.full_like(new, 0.5)),
+        (lambda: weights.add(new.astype(np.float64)), new + np.float32(0.5)),
+    ):
+        before = weights.stamp
+        change()
+        assert weights.stamp != before
+        np.testing.assert_array_equal(weights.values, expected)
+        views_fit(weights)
+        assert (weights.by_target, weights.by_source) == views if not model else True
+        assert weights.by_target is views[0]
+        assert weights.by_source is views[1]
+
+
+@pytest.mark.parametrize("method", ["assign", "add"])
+@pytest.mark.parametrize(
+    "values",
+    [np.zeros(2), np.zeros(1), np.zeros((3, 1)), np.zeros((1, 3)), ["a"] * 3, np.zeros(3) * 1j, None],
+)
+def test_values_that_do_not_fit_change_nothing(method, values):
+    weights = some()
+    before = weights.stamp
+    with pytest.raises(GbnnError, match=r"^(values|update): expected"):
+        getattr(weights, method)(values)
+    assert weights.stamp == before
+    equal(weights, some())
+
+
+def test_values_given_to_the_constructor_are_kept_where_they_are():
+    values = np.array([1.0, 2.0, 3.0])
+    weights = Weights(some().edges, values)
+    assert np.shares_memory(weights.values, values)
+    spread = Weights(some().edges, np.arange(6.0)[::2])
+    views_fit(spread)
+
+
+def test_astype_copies_the_values_and_shares_the_edges():
+    weights = some()
+    wide = weights.astype(np.float64)
+    wide.assign(0.0)
+    assert wide.edges is weights.edges
+    assert wide.dtype == np.float64
+    equal(weights, some())
+    assert not np.shares_memory(weights.astype(np.float32).values, weights.values)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda w: pickle.loads(pickle.dumps(w))])
+def test_a_copy_is_equal_and_its_own(duplicate):
+    for dtype in (np.float32, np.float64):
+        weights = some(dtype)
+        views_fit(weights)
+        other = duplicate(weights)
+        equal(other, weights)
+        views_fit(other)
+        other.assign(7.0)
+        other.rewire([0], [1], [1], 5.0)
+        equal(weights, some(dtype))
+        views_fit(weights)
+        views_fit(other)
+
+
+def test_fans_count_the_edges_of_the_neurons_that_have_any():
+    weights = Weights.from_coo([5, 5, 9], [2, 7, 7], 1.0, (BIG, BIG))
+    assert [part.tolist() for part in weights.fan_in()] == [[2, 7], [1, 2]]
+    assert [part.tolist() for part in weights.fan_out()] == [[5, 9], [2, 1]]
+
+
+# -- Rewiring ------------------------------------------------------------------------------------------------
+
+
+@given(models(shapes | huge_shapes), st.data())
+def test_rewiring_is_what_a_dictionary_would_do(layer, data):
+    shape, model = layer
+    weights = build(shape, model)
+    if data.draw(st.booleans()):
+        views_fit(weights)
+    old = list(model_of(weights))
+    tag = np.arange(10.0, 10 + len(old))
+    drop = data.draw(st.lists(st.sampled_from(range(len(old))), unique=True)) if old else []
+    free = st.tuples(*(st.integers(0, n - 1) for n in shape))
+    stays = {edge for k, edge in enumerate(old) if k not in drop}
+    grown = data.draw(st.dictionaries(free.filter(lambda edge: edge not in stays), numbers, max_size=5))
+    # One of the dropped may come back: as a new edge.
+    if drop and data.draw(st.booleans()):
+        grown[old[drop[0]]] = 1.5
+    expected = {edge: value for edge, value in model.items() if edge in stays} | grown
+    before = weights.stamp
+
+    change = weights.rewire(drop, [i for i, _ in grown], [j for _, j in grown], list(grown.values()))
+
+    assert model_of(weights) == expected
+    assert list(model_of(weights)) == sorted(expected)
+    assert (change.dropped, change.grown, change.before) == (len(drop), len(grown), len(old))
+    carried = dict(zip(model_of(weights), change.carry(tag, fill=-1).tolist(), strict=True))
+    assert carried == {e: -1 if e in grown else 10.0 + old.index(e) for e in expected}
+    assert weights.stamp != before
+    views_fit(weights)
+
+
+def test_a_rewired_layer_leaves_what_was_lent_before_as_it_was():
+    weights = some()
+    old = weights.by_target
+    weights.rewire([0], [0], [0], 9.0)
+    gc.collect()
+    noise = [np.full(3, 77.0, dtype=np.float32) for _ in range(20)]
+    assert dict(zip(*(p.tolist() for p in old.to_coo()[1:]), strict=True)) == {1: 1.0, 0: 2.0, 3: 3.0}
+    assert weights.by_target is not old
+    assert len(noise) == 20
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.int8, list])
+def test_any_integers_rewire(kind):
+    indices = list if kind is list else lambda numbers: np.array(numbers, dtype=kind)
+    weights = some()
+    weights.rewire(indices([1]), indices([1]), indices([1]))
+    assert model_of(weights) == {(0, 1): 1.0, (1, 1): 0.0, (2, 3): 3.0}
+
+
+def test_rewiring_nothing_changes_nothing():
+    weights = some()
+    change = weights.rewire([], [], [])
+    assert (change.dropped, change.grown) == (0, 0)
+    equal(weights, some())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (([3], [], []), ArgumentError),
+        (([-1], [], []), ArgumentError),
+        (([0, 0], [], []), ArgumentError),
+        (([0.0], [], []), KindError),
+        (([True, False, False], [], []), KindError),
+        (([[0]], [], []), ArgumentError),
+        ((0, [], []), ArgumentError),
+        (([], [0], [1]), ArgumentError),  # is there already
+        (([], [0, 0], [0, 0]), ArgumentError),
+        (([], [3], [0]), ArgumentError),
+        (([], [0], [-1]), ArgumentError),
+        (([], [0, 1], [0]), ArgumentError),
+        (([], [0.0], [0]), KindError),
+        (([], 0, 0), ArgumentError),
+        (([], [0], [0], [1.0, 2.0]), ArgumentError),
+        (([], [0], [0], [[1.0]]), ArgumentError),
+        (([], [0], [0], ["a"]), KindError),
+        (([], [0], [0], np.nan), NonFiniteError),
+        (([], [0], [0], [1e39]), NonFiniteError),
+    ],
+)
+def test_a_rewiring_that_cannot_be_leaves_everything_as_it_was(arguments, error):
+    weights = some()
+    views = weights.by_target, weights.by_source
+    before = weights.stamp
+    with pytest.raises(error):
+        weights.rewire(*arguments)
+    equal(weights, some())
+    assert weights.stamp == before
+    assert weights.by_target is views[0]
+    assert weights.by_source is views[1]
+
+
+def test_a_stamp_never_comes_again():
+    weights = some()
+    seen = {weights.stamp}
+    for k in range(20):
+        for change in (
+            lambda: weights.assign(1.0),
+            lambda: weights.add(np.ones(3)),
+            lambda k=k: (
+                weights.rewire([k % 3], [1], [k % 4])
+                if k % 2 == 0
+                else weights.rewire([0], [0], [0])
+                if (0, 0) not in model_of(weights)
+                else weights.assign(2.0)
+            ),
+        ):
+            try:
+                change()
+            except ArgumentError:
+                continue
+            assert weights.stamp not in seen
+            seen.add(weights.stamp)
+
+
+def test_an_empty_layer_is_a_layer():
+    weights = Weights(Edges.from_coo([], [], (3, 2))[0], np.empty(0, dtype=np.float32))
+    assert (weights.nnz, weights.density) == (0, 0.0)
+    assert weights.by_target.nvals == weights.by_source.nvals == 0
+    np.testing.assert_array_equal(weights.to_scipy().toarray(), np.zeros((3, 2)))
+    assert weights.rewire([], [1], [1], 4.0).grown == 1
+    assert model_of(weights) == {(1, 1): 4.0}
+    assert weights.rewire([0], [], []).dropped == 1
+    views_fit(weights)
