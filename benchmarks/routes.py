@@ -1,8 +1,14 @@
-"""Every route of every semiring, and the adjoint: which one is fastest here?  python benchmarks/routes.py"""
+"""Every route of every semiring, and the adjoint: which one is fastest here?
+
+    python benchmarks/routes.py [--width 4096] [--density 0.01] [--batch 128]
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from timing import alternate
@@ -10,6 +16,10 @@ from timing import alternate
 from gbnn import semirings
 from gbnn.layers import Linear
 from gbnn.semirings import Semiring
+
+
+def _both_gradients(pullback: Callable[..., Any], dy: Any) -> object:
+    return np.asarray(pullback(dy)[1]["weights"])
 
 
 def main() -> None:
@@ -27,16 +37,16 @@ def main() -> None:
         semiring = getattr(semirings, name)
         if not isinstance(semiring, Semiring):
             continue
-        weights = Linear.random(given.width, given.width, nnz=nnz, semiring=semiring, bias=False, seed=0).weights
-        sides = {r.name: lambda r=r, s=semiring: s.product(x, weights, route=r.name) for r in semiring.routes}
+        weights = Linear.random(
+            given.width, given.width, nnz=nnz, semiring=semiring, bias=False, seed=0
+        ).weights
+        sides: dict[str, Callable[[], object]] = {
+            route.name: partial(semiring.product, x, weights, route=route.name) for route in semiring.routes
+        }
         if semiring.partials is not None:
             y, pullback = semiring.product(x, weights)
             dy = np.asfortranarray(rng.standard_normal(y.shape, dtype=np.float32))
-
-            def both(pullback=pullback, dy=dy):  # type: ignore[no-untyped-def]
-                np.asarray(pullback(dy)[1]["weights"])
-
-            sides["adjoint"] = both
+            sides["adjoint"] = partial(_both_gradients, pullback, dy)
         times = alternate(sides, 7)
         taken = times[semiring.routes[0].name]
         print(f"{name:11s}", "  ".join(f"{k} {1e3 * t:.2f} ({t / taken:.1f})" for k, t in times.items()))

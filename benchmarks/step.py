@@ -9,6 +9,8 @@ layer whose weights are multiplied by a 0/1 mask, dense gradients, Adam over all
 from __future__ import annotations
 
 import argparse
+import importlib
+from typing import Any
 
 import numpy as np
 from timing import alternate
@@ -20,8 +22,7 @@ from gbnn.training.loop import values
 
 def main() -> None:
     """Print the median of each side in milliseconds, and the ratio."""
-    import torch
-
+    torch: Any = importlib.import_module("torch")  # typed or not, installed or not: the checks are the same
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--width", type=int, default=4096)
     options.add_argument("--density", type=float, default=0.01)

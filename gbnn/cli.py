@@ -46,7 +46,9 @@ def _parser() -> argparse.ArgumentParser:
 
     made = command("train", "train a network and save it")
     data_options(made)
-    made.add_argument("--hidden", type=int, nargs="*", default=[1000], metavar="N", help="widths of hidden layers")
+    made.add_argument(
+        "--hidden", type=int, nargs="*", default=[1000], metavar="N", help="widths of hidden layers"
+    )
     size = made.add_mutually_exclusive_group()
     size.add_argument(
         "--density", type=float, help="share of all possible edges in the hidden layers (default 0.05)"
@@ -61,9 +63,15 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--rewire-every", type=int, default=100, metavar="N", help="steps between moves (rigl)")
     made.add_argument("--epochs", type=int, default=10)
     made.add_argument("--batch-size", type=int, default=128, metavar="N")
-    made.add_argument("--optimizer", default="adam", metavar="NAME", help="adam, adamw, sgd, rmsprop, adagrad")
-    made.add_argument("--learning-rate", type=float, default=None, metavar="RATE", help="default 0.001 (sgd 0.1)")
-    made.add_argument("--schedule", default="cosine", metavar="NAME", help="cosine (to 0), constant or one_cycle")
+    made.add_argument(
+        "--optimizer", default="adam", metavar="NAME", help="adam, adamw, sgd, rmsprop, adagrad"
+    )
+    made.add_argument(
+        "--learning-rate", type=float, default=None, metavar="RATE", help="default 0.001 (sgd 0.1)"
+    )
+    made.add_argument(
+        "--schedule", default="cosine", metavar="NAME", help="cosine (to 0), constant or one_cycle"
+    )
     made.add_argument("--weight-decay", type=float, default=0.0, metavar="RATE")
     made.add_argument("--loss", metavar="NAME", help="default: what suits the data")
     made.add_argument("--validation", type=float, metavar="SHARE", help="share of training rows to watch")
@@ -143,6 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        print("gbnn: error: memory: expected enough for this model and batch, got too little", file=sys.stderr)
+        print(
+            "gbnn: error: memory: expected enough for this model and batch, got too little", file=sys.stderr
+        )
         return 2
     return 0

@@ -7,6 +7,7 @@ import io
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,15 @@ from gbnn.layers import Layer
 from gbnn.losses import Loss
 from gbnn.models import mlp
 from gbnn.topology import Rewiring, rigl, set_
-from gbnn.training.history import table
 from gbnn.training.schedules import Schedule, constant, cosine, one_cycle
 
 __all__ = ["datasets", "evaluate", "info", "peak_bytes", "predict", "train"]
 
 Result = dict[str, Any]
 
-OPTIMIZERS = {f.__name__: f for f in (training.adam, training.adamw, training.sgd, training.rmsprop, training.adagrad)}
+OPTIMIZERS = {
+    f.__name__: f for f in (training.adam, training.adamw, training.sgd, training.rmsprop, training.adagrad)
+}
 SCHEDULES = ("cosine", "constant", "one_cycle")
 
 
@@ -90,7 +92,10 @@ def _train_text(result: Result, history: training.History) -> str:
         ("density", f"{result['density']:.4g}"),
         ("widths", " - ".join(f"{w:,}" for w in result["widths"])),
         ("model", f"{result['model_bytes'] / 1e6:.2f} MB"),
-        ("peak memory", "unknown" if result["peak_bytes"] is None else f"{result['peak_bytes'] / 1e6:.0f} MB"),
+        (
+            "peak memory",
+            "unknown" if result["peak_bytes"] is None else f"{result['peak_bytes'] / 1e6:.0f} MB",
+        ),
         ("time per epoch", f"{result['seconds_per_epoch']:.2f} s"),
         ("edges per second", f"{result['edges_per_second']:.3g}"),
     ]
@@ -113,7 +118,7 @@ def evaluate(options: Namespace) -> tuple[Result, str]:
 
 
 def predict(options: Namespace) -> tuple[Result, str]:
-    """Print a line for every row: its class (or labels, or numbers), with probabilities where there are any."""
+    """Print a line a row: its class (or labels, or numbers), with probabilities where there are any."""
     model, loss, about = _saved(options.model)
     x, _, _ = _rows(options, about)
     top = check_int("--top", options.top, 1, model.out_features)
@@ -233,7 +238,9 @@ def _optimizer(options: Namespace, steps: int) -> training.Transform:
     if options.schedule not in SCHEDULES:
         raise ArgumentError("--schedule", f"one of {', '.join(SCHEDULES)}", options.schedule)
     usual = 0.1 if options.optimizer == "sgd" else 1e-3
-    rate = usual if options.learning_rate is None else check_float("--learning-rate", options.learning_rate, 0)
+    rate = (
+        usual if options.learning_rate is None else check_float("--learning-rate", options.learning_rate, 0)
+    )
     schedules: dict[str, Schedule] = {"constant": constant(rate), "cosine": cosine(rate, steps)}
     if options.schedule == "one_cycle":
         schedules["one_cycle"] = one_cycle(rate, steps)
@@ -244,7 +251,7 @@ def _optimizer(options: Namespace, steps: int) -> training.Transform:
 
 
 def _rewiring(options: Namespace) -> Rewiring | None:
-    methods = {
+    methods: dict[str, Callable[[], Rewiring | None]] = {
         "none": lambda: None,
         "set": lambda: set_(options.rewire_fraction),
         "rigl": lambda: rigl(options.rewire_every, options.rewire_fraction),

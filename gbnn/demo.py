@@ -33,7 +33,7 @@ def run(options: Namespace) -> tuple[Result, str]:
     quiet = options.json
     say = (lambda line: None) if quiet else print
     say(f"{dataset.describe()}\n")
-    say(f"A dense network, 64 - {NARROW} - 10, and one {TIMES} times wider with as many weights ({wide.nnz:,}):\n")
+    say(f"A dense network, 64 - {NARROW} - 10, and one {TIMES} times wider with as many weights:\n")
     say(f"{wide.describe()}\n")
     scores = {
         "dense": _trained(dense, dataset, None, options.seed, quiet),
@@ -66,7 +66,9 @@ def _trained(
         dataset.train,
         epochs=EPOCHS,
         batch_size=BATCH,
-        optimizer=training.adam(training.schedules.cosine(3e-3, steps=EPOCHS * -(-len(dataset.y_train) // BATCH))),
+        optimizer=training.adam(
+            training.schedules.cosine(3e-3, steps=EPOCHS * -(-len(dataset.y_train) // BATCH))
+        ),
         rewiring=rewiring,
         seed=seed,
         progress=False if quiet else None,
@@ -92,7 +94,9 @@ def _text(result: Result, x: Array, guesses: Array, labels: Array) -> str:
         "The loaded network reads:",
         "",
         _drawn(x),
-        "   ".join(f"{guess} (it is {label})".ljust(16) for guess, label in zip(guesses, labels, strict=True)),
+        "   ".join(
+            f"{guess} (it is {label})".ljust(16) for guess, label in zip(guesses, labels, strict=True)
+        ),
         "",
         "Next: gbnn train --data digits --hidden 500 --density 0.1 --rewire set --out digits.safetensors",
     ]

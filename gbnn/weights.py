@@ -24,7 +24,7 @@ DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 def real_dtype(where: str, dtype: Any) -> np.dtype[Any]:
     """Return float32 or float64, or raise KindError."""
     try:
-        kind: np.dtype[Any] = np.dtype(dtype)
+        kind: np.dtype[Any] = np.dtype(object if dtype is None else dtype)
     except TypeError:
         kind = np.dtype(object)
     if kind not in DTYPES:

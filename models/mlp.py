@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from gbnn.edges import check_shape
 from gbnn.errors import ArgumentError, KindError, check_float, check_int, generator
-from gbnn.layers import BatchNorm, Chain, Dense, Dropout, Layer, LayerNorm, Linear, activation as named
+from gbnn.layers import BatchNorm, Chain, Dense, Dropout, Layer, LayerNorm, Linear
+from gbnn.layers import activation as named
 from gbnn.semirings import Semiring, plus_times
 from gbnn.topology.allocate import Allocation, erdos_renyi, uniform
+from gbnn.weights import real_dtype
 
 __all__ = ["mlp"]
 
@@ -84,13 +87,22 @@ def mlp(
     rng = generator("seed", seed)
     if not isinstance(semiring, Semiring):
         raise KindError("semiring", "a gbnn Semiring", type(semiring).__name__)
+    if bias is not None and not isinstance(bias, (bool, np.bool_)):
+        raise KindError("bias", "True, False or None", repr(bias))
+    if normalize is not None and not isinstance(normalize, str):
+        raise KindError("normalize", "None or a name", repr(normalize))
     if normalize is not None and normalize not in NORMS:
-        raise ArgumentError("normalize", f"None or one of {sorted(NORMS)}", normalize)
-    check_float("dropout", dropout, 0, 1)
-    with_bias = semiring is plus_times if bias is None else bool(bias)
+        raise ArgumentError("normalize", f"None or one of {sorted(NORMS)}", repr(normalize))
+    if check_float("dropout", dropout, 0, 1) == 1:
+        raise ArgumentError("dropout", "a number in [0, 1)", dropout)
+    make = _maker(activation)
+    options: dict[str, Any] = {
+        "bias": semiring is plus_times if bias is None else bool(bias),
+        "dtype": real_dtype("dtype", dtype),
+        "seed": rng,
+    }
     made: list[Layer] = []
     for i, ((rows, columns), count) in enumerate(zip(shapes, counts, strict=True)):
-        options: dict[str, Any] = {"bias": with_bias, "dtype": dtype, "seed": rng}
         if semiring is plus_times and count == rows * columns:
             made.append(Dense.random(rows, columns, **options))
         else:
@@ -98,49 +110,82 @@ def mlp(
         if i < len(shapes) - 1:
             if normalize is not None:
                 made.append(NORMS[normalize](columns, dtype=dtype))
-            made.append(named(activation) if isinstance(activation, str) else activation())
+            made.append(make())
             if dropout:
                 made.append(Dropout(dropout, rng))
     return Chain(*made)
 
 
-def _shapes(widths: Sequence[int]) -> list[tuple[int, int]]:
-    try:
-        sizes = list(widths)
-    except TypeError:
-        raise KindError("widths", "a sequence of integers", type(widths).__name__) from None
+def _maker(activation: Any) -> Callable[[], Layer]:
+    if isinstance(activation, str):
+        named(activation)  # raises, with the names, also where there is no hidden layer
+        return lambda: named(activation)
+    if not callable(activation):
+        raise KindError("activation", "a name, or a function that makes a layer", repr(activation))
+
+    def make() -> Layer:
+        layer = activation()
+        if not isinstance(layer, Layer):
+            raise KindError("activation", "a function that makes a layer", f"one of {type(layer).__name__}")
+        return layer
+
+    return make
+
+
+def _shapes(widths: Any) -> list[tuple[int, int]]:
+    if not _is_list(widths):
+        raise KindError("widths", "a sequence of integers", repr(widths))
+    sizes = [check_int(f"widths[{i}]", size, 1) for i, size in enumerate(widths)]
     if len(sizes) < 2:
-        raise ArgumentError("widths", "at least an input and an output width", widths)
-    for i, size in enumerate(sizes):
-        check_int(f"widths[{i}]", size, 1)
-    return [check_shape(a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+        raise ArgumentError("widths", "at least an input and an output width", sizes)
+    return [check_shape(a, b) for a, b in pairwise(sizes)]
 
 
-def _counts(
-    shapes: list[tuple[int, int]],
-    nnz: int | Sequence[int] | None,
-    density: float | Sequence[float] | None,
-    allocation: str | Allocation,
-) -> list[int]:
+def _counts(shapes: list[tuple[int, int]], nnz: Any, density: Any, allocation: str | Allocation) -> list[int]:
+    """Return the edges of each layer."""
     if (nnz is None) == (density is None):
         raise ArgumentError("nnz, density", "exactly one of them", "neither" if nnz is None else "both")
     places = [rows * columns for rows, columns in shapes]
+    divide = _divider(allocation)
     name, given = ("nnz", nnz) if density is None else ("density", density)
-    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
+    if _is_list(given):
         if len(given) != len(shapes):
             raise ArgumentError(name, f"{len(shapes)} numbers, one a layer", len(given))
+        each = [(f"{name}[{k}]", *pair) for k, pair in enumerate(zip(given, places, strict=True))]
         if density is None:
-            return [
-                check_int(f"nnz[{k}]", n, 0, most) for k, (n, most) in enumerate(zip(given, places, strict=True))
-            ]
-        shares = [check_float(f"density[{k}]", d, 0, 1, open_low=True) for k, d in enumerate(given)]
-        return [round(share * most) for share, most in zip(shares, places, strict=True)]
+            return [check_int(where, count, 0, most) for where, count, most in each]
+        return [_share_of(where, share, most) for where, share, most in each]
     if density is None:
         total = check_int("nnz", nnz, 0, sum(places))
     else:
-        total = round(check_float("density", density, 0, 1, open_low=True) * sum(places))
+        total = _share_of("density", density, sum(places))
+    counts = divide(shapes, total)
+    if not _is_list(counts) or len(counts) != len(shapes):
+        raise ArgumentError("allocation", f"a function that returns {len(shapes)} counts", counts)
+    for k, (count, most) in enumerate(zip(counts, places, strict=True)):
+        check_int(f"allocation[{k}]", count, 0, most)
+    if sum(counts) != total:
+        raise ArgumentError("allocation", f"a function whose counts sum to {total}", counts)
+    return [int(count) for count in counts]
+
+
+def _is_list(given: Any) -> bool:
+    if isinstance(given, np.ndarray):
+        return given.ndim > 0
+    return isinstance(given, Sequence) and not isinstance(given, str | bytes)
+
+
+def _share_of(where: str, share: Any, places: int) -> int:
+    return round(check_float(where, share, 0, 1, open_low=True) * places)
+
+
+def _divider(allocation: Any) -> Allocation:
     if isinstance(allocation, str):
         if allocation not in ALLOCATIONS:
-            raise ArgumentError("allocation", f"one of {sorted(ALLOCATIONS)}, or a function", allocation)
-        allocation = ALLOCATIONS[allocation]
-    return allocation(shapes, total)
+            wanted = f"one of {sorted(ALLOCATIONS)}, or a function"
+            raise ArgumentError("allocation", wanted, repr(allocation))
+        return ALLOCATIONS[allocation]
+    if not callable(allocation):
+        raise KindError("allocation", "a name or a function (shapes, total) -> counts", repr(allocation))
+    divide: Allocation = allocation
+    return divide

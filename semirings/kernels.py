@@ -10,10 +10,12 @@ is used. Compiling takes about half a second per semiring and dtype, once a proc
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 from numba import njit, prange
 
@@ -26,15 +28,28 @@ Array = np.ndarray[Any, Any]
 _LAUNCH = threading.Lock()
 
 
-def _launched(kernel: Callable[..., Any]) -> Callable[..., None]:
+# Below this many edges x samples one thread serves: it takes a few microseconds, about what it costs to wake
+# the others, and thousands where something else runs on their cores.
+_ALONE = 2**16
+
+
+def _launched(kernel: Any) -> Callable[..., None]:
+    names = list(inspect.signature(kernel.py_func).parameters)
+    x, edges = names.index("x"), names.index("targets" if "targets" in names else "sources")
+
     def launch(*arguments: Any) -> None:
-        try:
-            with _LAUNCH:
+        few = arguments[edges].size * arguments[x].shape[1] <= _ALONE
+        with _LAUNCH:
+            threads = numba.get_num_threads()
+            try:
+                if few:
+                    numba.set_num_threads(1)
                 kernel(*arguments)
-        except SystemError as error:  # numba's, when a function raises inside a parallel loop
-            raise GbnnError(
-                "semiring", "scalar functions that raise no exception", error.__cause__
-            ) from error
+            except SystemError as error:  # numba's, when a function raises inside a parallel loop
+                wanted = "scalar functions that raise no exception"
+                raise GbnnError("semiring", wanted, repr(error.__cause__)) from error
+            finally:
+                numba.set_num_threads(threads)
 
     launch.__doc__ = kernel.__doc__
     return launch
@@ -101,7 +116,6 @@ def adjoint(  # type: ignore[no-untyped-def]
             dw[e] = total
 
 
-@_launched
 @njit
 def bias_adjoint(partials, selective, one, bias, y, dy, dbias):  # type: ignore[no-untyped-def]
     """Gradient of a bias: the edge from a constant input of value `one`.

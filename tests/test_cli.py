@@ -125,7 +125,18 @@ def test_regression_and_labels_are_predicted(tmp_path: Path, capsys: pytest.Capt
     for name, y in (("numbers", x[:, :1] * 2.5), ("labels", (x[:, :3] > 0).astype(float))):
         data, out = tmp_path / f"{name}.npz", tmp_path / f"{name}.safetensors"
         np.savez(data, x=x, y=y)
-        train = ["train", "--data", str(data), "--hidden", "20", "--density", "0.5", "--epochs", "2", "--quiet"]
+        train = [
+            "train",
+            "--data",
+            str(data),
+            "--hidden",
+            "20",
+            "--density",
+            "0.5",
+            "--epochs",
+            "2",
+            "--quiet",
+        ]
         assert main([*train, "--out", str(out)]) == 0
         capsys.readouterr()
         assert main(["predict", str(out), "--data", str(data), "--json"]) == 0
@@ -169,7 +180,9 @@ BAD = [
 
 
 @pytest.mark.parametrize("arguments", BAD, ids=" ".join)
-def test_errors_are_one_line_and_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_one_line_and_exit_code_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 2
     streams = capsys.readouterr()
     assert streams.out == ""
@@ -178,7 +191,9 @@ def test_errors_are_one_line_and_exit_code_2(arguments: list[str], capsys: pytes
     assert "expected" in streams.err
 
 
-@pytest.mark.parametrize("arguments", [[], ["tarin"], ["train"], ["train", "--data", "digits", "--epochs", "x"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["tarin"], ["train"], ["train", "--data", "digits", "--epochs", "x"]]
+)
 def test_unknown_words_are_one_line_and_exit_code_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,7 +203,12 @@ def test_unknown_words_are_one_line_and_exit_code_2(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@given(st.lists(st.sampled_from(["train", "info", "--data", "digits", "--hidden", "3", "-1", "", "é", "--nnz"]), max_size=6))
+@given(
+    st.lists(
+        st.sampled_from(["train", "info", "--data", "digits", "--hidden", "3", "-1", "", "é", "--nnz"]),
+        max_size=6,
+    )
+)
 @settings(max_examples=40, deadline=None)
 def test_any_words_give_an_answer_or_an_error(words: list[str]) -> None:
     try:

@@ -213,6 +213,7 @@ def test_ended_loans_leave_nothing_behind():
             storage.lend_full(x).nvals  # noqa: B018
             storage.swap_values(storage.lend_columns(*columns, (3, 5)), columns[-1].copy())
             storage.Output(2, 3, np.float32).take()
+            storage.Output(2, 3, np.float32)
         gc.collect()
 
     lend(10)
@@ -345,6 +346,8 @@ for write in (
     del lent, c, s, r, v
     gc.collect()
     noise = [np.ones(k) for k in (n, n, 30 * n, 10) for _ in range(10)]
+kept = [storage.lend_full(np.ones((9, 9), order="F")), storage.Output(9, 9, np.float64)]
+kept.append(kept)
 print("alive")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -510,6 +513,23 @@ def test_an_output_of_one_value_becomes_a_whole_array():
     out.matrix[:, :] = 5.0
     assert out.matrix.ss.is_iso
     np.testing.assert_array_equal(out.take(), np.full((2, 3), 5.0, dtype=np.float32))
+
+
+def test_an_output_never_taken_leaves_its_memory_to_its_matrix():
+    matrix = storage.Output(2, 3, np.float32, 7.0).matrix
+    gc.collect()
+    kept = noise()
+    assert matrix.reduce_scalar().value == 42.0
+    assert len(kept) == 5
+
+
+def test_an_output_whose_memory_was_replaced_gives_the_new():
+    out = storage.Output(2, 3, np.float32, 1.0)
+    out.matrix << semiring.plus_times(storage.lend_full(full(2, 2)) @ storage.lend_full(full(2, 3)))
+    gc.collect()
+    kept = noise()
+    np.testing.assert_array_equal(out.take(), full(2, 2) @ full(2, 3))
+    assert len(kept) == 5
 
 
 def test_an_output_is_taken_once():

@@ -227,11 +227,13 @@ def test_what_makes_no_weights_is_refused(make, error):
         make()
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.int32, bool, object, "f4, f4", ">f4", None.__class__, 3])
+SWAPPED = np.dtype(np.float32).newbyteorder()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int32, bool, object, "f4, f4", SWAPPED, None, 3])
 def test_only_two_dtypes_are_real(dtype):
     assert real_dtype("here", "float32") == np.float32
-    if np.dtype(">f4") == dtype and np.little_endian is False:
-        return
+    assert real_dtype("here", float) == np.float64
     with pytest.raises(KindError, match=r"^here: expected float32 or float64"):
         real_dtype("here", dtype)
 
@@ -377,7 +379,6 @@ def test_every_view_follows_the_values(layer, data):
         assert weights.stamp != before
         np.testing.assert_array_equal(weights.values, expected)
         views_fit(weights)
-        assert (weights.by_target, weights.by_source) == views if not model else True
         assert weights.by_target is views[0]
         assert weights.by_source is views[1]
 
@@ -531,25 +532,15 @@ def test_a_rewiring_that_cannot_be_leaves_everything_as_it_was(arguments, error)
 
 def test_a_stamp_never_comes_again():
     weights = some()
-    seen = {weights.stamp}
-    for k in range(20):
-        for change in (
-            lambda: weights.assign(1.0),
-            lambda: weights.add(np.ones(3)),
-            lambda k=k: (
-                weights.rewire([k % 3], [1], [k % 4])
-                if k % 2 == 0
-                else weights.rewire([0], [0], [0])
-                if (0, 0) not in model_of(weights)
-                else weights.assign(2.0)
-            ),
-        ):
-            try:
-                change()
-            except ArgumentError:
-                continue
-            assert weights.stamp not in seen
-            seen.add(weights.stamp)
+    stamps = [weights.stamp]
+    for k in range(10):
+        weights.assign(1.0)
+        stamps.append(weights.stamp)
+        weights.add(np.ones(3))
+        stamps.append(weights.stamp)
+        weights.rewire([1], [1], [k % 4])  # the edge in the middle, which is the one in row 1 or becomes it
+        stamps.append(weights.stamp)
+    assert len(set(stamps)) == len(stamps) == 31
 
 
 def test_an_empty_layer_is_a_layer():

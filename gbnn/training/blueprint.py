@@ -10,11 +10,11 @@ import numpy as np
 
 from gbnn import layers, semirings
 from gbnn.errors import ArgumentError, KindError
-from gbnn.layers import Layer
+from gbnn.layers import BatchNorm, Layer, LayerNorm
 from gbnn.semirings import Semiring
 from gbnn.weights import Weights
 
-__all__ = ["Blueprint", "array_names", "describe", "rebuild"]
+__all__ = ["Blueprint", "array_names", "describe", "known_things", "rebuild"]
 
 Array = np.ndarray[Any, Any]
 
@@ -41,6 +41,15 @@ def describe(model: Layer) -> dict[str, Any]:
     }
 
 
+def known_things(known: Any) -> list[Any]:
+    """Return the user's own layer classes and semirings as a list, or raise KindError."""
+    things = list(known) if isinstance(known, Iterable) else [known]
+    for i, thing in enumerate(things):
+        if not (isinstance(thing, Semiring) or (isinstance(thing, type) and issubclass(thing, Layer))):
+            raise KindError(f"known[{i}]", "a Layer class or a Semiring", repr(thing))
+    return things
+
+
 @dataclass
 class Blueprint:
     """An architecture read back: the classes are found, nothing is made yet."""
@@ -54,6 +63,7 @@ class Blueprint:
     def parse(cls, tree: Any, known: Iterable[Any] = ()) -> Blueprint:
         """Find the classes and semirings of a description: gbnn's public ones, and those in `known`."""
         public = [getattr(room, name) for room in (layers, semirings) for name in room.__all__]
+        # The later one wins: what the user passes goes before what gbnn has of the same name.
         kinds: dict[str, type[Layer]] = {}
         rings: dict[str, Semiring] = {}
         for thing in [*public, *known]:
@@ -94,10 +104,24 @@ def array_names(blueprint: Blueprint, tensors: Mapping[str, Array]) -> list[str]
     return blueprint.names()
 
 
-def rebuild(blueprint: Blueprint, arrays: Mapping[str, Weights | Array], prefix: str = "") -> Layer:
-    """Make the model of a blueprint from its arrays."""
+def rebuild(blueprint: Blueprint, arrays: Mapping[str, Weights | Array]) -> Layer:
+    """Make the model of a blueprint from its arrays; ArgumentError if they do not make one."""
+    model = _rebuilt(blueprint, arrays, "")
+    # Children out of order, or an array twice: a model, but another one.
+    made, wanted = [*model.parameters(), *model.buffers()], blueprint.names()
+    if sorted(made) != sorted(wanted):
+        raise ArgumentError("model", f"arrays {sorted(made)}", sorted(wanted))
+    return model
+
+
+def _rebuilt(blueprint: Blueprint, arrays: Mapping[str, Weights | Array], prefix: str) -> Layer:
     own = {name: arrays[f"{prefix}{name}"] for name in blueprint.arrays}
+    if issubclass(blueprint.kind, (BatchNorm, LayerNorm)):
+        # These make arrays of that size before they look at what came.
+        features = blueprint.config.get("features")
+        if any(array.shape != (features,) for array in own.values()) or not own:
+            raise ArgumentError(f"{prefix}features", "the size of the layer's arrays", features)
     children = {
-        name: rebuild(child, arrays, f"{prefix}{name}.") for name, child in blueprint.children.items()
+        name: _rebuilt(child, arrays, f"{prefix}{name}.") for name, child in blueprint.children.items()
     }
     return blueprint.kind.restore(blueprint.config, own, children)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
+import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gbnn.errors import ArgumentError, FileError, MissingError, check_float, check_int
+from gbnn.errors import ArgumentError, FileError, KindError, MissingError, check_float, check_int
+from gbnn.layers import Layer
 from gbnn.training import snapshot
 from gbnn.training.checkpoint import save
 from gbnn.training.fit import Callback, EpochEnd, Event
@@ -18,14 +22,19 @@ __all__ = ["best_checkpoint", "csv_log", "early_stopping", "jsonl_log", "tensorb
 
 
 def _watch(monitor: str, mode: str, least: float = 0.0) -> Callable[[EpochEnd], bool]:
-    """Return a function that says whether an epoch's value is the best so far."""
+    """Return a function that says whether an epoch's value is the best so far of its model."""
+    if not isinstance(monitor, str):
+        raise KindError("monitor", "the name of a column", repr(monitor))
     if mode not in ("auto", "min", "max"):
         raise ArgumentError("mode", "'auto', 'min' or 'max'", mode)
     sign = 1.0 if mode == "min" or (mode == "auto" and "loss" in monitor) else -1.0
     best = math.inf
+    model: Layer | None = None
 
     def better(event: EpochEnd) -> bool:
-        nonlocal best
+        nonlocal best, model
+        if event.model is not model:
+            best, model = math.inf, event.model
         if monitor not in event.metrics:
             raise ArgumentError("monitor", f"one of {sorted(event.metrics)}", monitor)
         value = sign * float(event.metrics[monitor])
@@ -58,7 +67,12 @@ def early_stopping(
     mode : {"auto", "min", "max"}
         Which way is better; auto: smaller for names with "loss", larger for all others.
     restore_best : bool
-        When it stops, or training ends, put the parameters of the best epoch back.
+        When it stops, or the last epoch ends, put the parameters and buffers of the best epoch back. The
+        optimizer's state stays, and follows edges that have moved since.
+
+    Notes
+    -----
+    Each `fit` begins anew. In the list of callbacks it comes after those that save the model.
 
     Examples
     --------
@@ -66,14 +80,17 @@ def early_stopping(
     >>> stop = training.early_stopping("val_accuracy", patience=3)
     """
     check_int("patience", patience, 1)
-    better = _watch(monitor, mode, check_float("min_delta", min_delta, 0))
+    least = check_float("min_delta", min_delta, 0)
+    better = _watch(monitor, mode, least)
     waited = 0
     kept: snapshot.Snapshot | None = None
 
     def callback(event: Event) -> bool:
-        nonlocal waited, kept
+        nonlocal better, waited, kept
         if not isinstance(event, EpochEnd):
             return False
+        if event.epoch == 0:
+            better, waited, kept = _watch(monitor, mode, least), 0, None
         if better(event):
             waited = 0
             kept = snapshot.take(event.model) if restore_best else None
@@ -81,7 +98,7 @@ def early_stopping(
             waited += 1
         ends = waited >= patience
         if (ends or event.epoch == event.epochs - 1) and kept is not None and waited:
-            snapshot.go_back(event.model, kept)
+            snapshot.go_back(event.model, kept, event.state.slots)
         return ends
 
     return callback
@@ -131,19 +148,22 @@ def csv_log(path: Any) -> Callback:
     def callback(event: Event) -> None:
         if not isinstance(event, EpochEnd):
             return
+        text = io.StringIO()
+        rows = csv.writer(text)
         first = not names
-        names.extend(name for name in event.metrics if first)
-        with _opened(path, first) as file:
-            rows = csv.writer(file)
-            if first:
-                rows.writerow(names)
-            rows.writerow([event.metrics.get(name, "") for name in names])
+        if first:
+            names.extend(event.metrics)
+            rows.writerow(names)
+        rows.writerow([event.metrics.get(name, "") for name in names])
+        _write(path, text.getvalue(), first)
 
     return callback
 
 
 def jsonl_log(path: Any) -> Callback:
     """Write a JSON object an epoch, one a line; the file is begun anew at the first epoch.
+
+    Numbers that are not finite are written as null: JSON has none. FileError if it cannot be written.
 
     Examples
     --------
@@ -154,17 +174,22 @@ def jsonl_log(path: Any) -> Callback:
 
     def callback(event: Event) -> None:
         nonlocal begun
-        if isinstance(event, EpochEnd):
-            with _opened(path, not begun) as file:
-                file.write(json.dumps(event.metrics) + "\n")
-            begun = True
+        if not isinstance(event, EpochEnd):
+            return
+        row = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in event.metrics.items()
+        }
+        _write(path, json.dumps(row) + "\n", not begun)
+        begun = True
 
     return callback
 
 
-def _opened(path: Any, first: bool) -> Any:
+def _write(path: Any, text: str, first: bool) -> None:
     try:
-        return Path(path).open("w" if first else "a", encoding="utf-8", newline="")
+        with Path(path).open("w" if first else "a", encoding="utf-8", newline="") as file:
+            file.write(text)
     except OSError as error:
         raise FileError(str(path), "a file that can be written", error.strerror or error) from None
 
@@ -181,6 +206,8 @@ def tensorboard(folder: Any) -> Callback:
     ------
     MissingError
         If tensorboard is not installed.
+    FileError
+        If the folder cannot be written to.
     """
     try:
         from tensorboard.compat.proto.event_pb2 import Event as Record
@@ -189,9 +216,10 @@ def tensorboard(folder: Any) -> Callback:
     except ImportError:
         wanted = "tensorboard: pip install 'graphblas-nn[tensorboard]'"
         raise MissingError("tensorboard", wanted, "no such package") from None
-    import time
-
-    writer = EventFileWriter(str(folder))
+    try:
+        writer = EventFileWriter(str(folder))
+    except OSError as error:
+        raise FileError(str(folder), "a folder that can be written", error.strerror or error) from None
 
     def callback(event: Event) -> None:
         if not isinstance(event, EpochEnd):
@@ -204,4 +232,5 @@ def tensorboard(folder: Any) -> Callback:
         writer.add_event(Record(wall_time=time.time(), step=event.epoch, summary=Summary(value=shown)))
         writer.flush()
 
+    weakref.finalize(callback, writer.close)
     return callback

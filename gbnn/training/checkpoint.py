@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
-import safetensors.numpy
 
-from gbnn.errors import ArgumentError, FileError, GbnnError, KindError
-from gbnn.layers import Layer
-from gbnn.semirings import Semiring
-from gbnn.training.blueprint import Blueprint, array_names, describe, rebuild
-from gbnn.training.state import State
+from gbnn.errors import ArgumentError, FileError, GbnnError, KindError, check_finite, check_int
+from gbnn.layers import Dense, Layer, Linear
+from gbnn.training import container
+from gbnn.training.blueprint import Blueprint, array_names, describe, known_things, rebuild
+from gbnn.training.state import State, check_model
 from gbnn.weights import Weights
 
 __all__ = ["Saved", "load", "load_all", "save"]
 
 Array = np.ndarray[Any, Any]
 
-FORMAT = "gbnn"
 VERSION = 1
+PARTS = ("sources", "starts", "targets")
+"""Arrays of a layer's edges: the sources that have any, where the edges of each start, their targets."""
+
+BIT_GENERATORS = {
+    kind.__name__: kind
+    for kind in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
+}
 
 
 @dataclass
@@ -67,8 +67,14 @@ def save(
     FileError
         If the file cannot be written. What stood at `path` before is then still there: the new file is
         written beside it and renamed when it is complete and on disk.
+    NonFiniteError
+        If a parameter is NaN, or infinite where that means nothing: `load` would refuse it.
     ArgumentError, KindError
-        If the model or the metadata cannot be described as JSON.
+        If the model or the metadata cannot be described as JSON, or the state is of another model.
+
+    Notes
+    -----
+    The same model and state give the same bytes.
 
     Examples
     --------
@@ -82,63 +88,84 @@ def save(
     ...     gbnn.load(path).nnz == model.nnz
     True
     """
-    if not isinstance(model, Layer):
-        raise KindError("model", "a gbnn Layer", type(model).__name__)
+    check_model(model)
     tensors: dict[str, Array] = {}
-    for name, value in (model.parameters() | model.buffers()).items():
-        tensors |= _packed(f"model/{name}", value)
+    for prefix, layer in model.walk():
+        for key, value in (layer.own_parameters() | layer.own_buffers()).items():
+            name = f"{prefix}.{key}" if prefix else key
+            _check_numbers(name, layer, value)
+            tensors |= _packed(f"model/{name}", value)
     header: dict[str, Any] = {"version": VERSION, "model": describe(model), "state": None}
     if state is not None:
+        _check_state(state, model)
+        header["state"] = {"step": state.step, "generator": state.generator.bit_generator.state}
         for name, slots in state.slots.items():
             tensors |= {f"slots/{name}/{slot}": array for slot, array in slots.items()}
-        header["state"] = {
-            "step": state.step,
-            "generator": state.generator.bit_generator.state,
-            "parameters": list(state.slots),
-        }
+    _json("model", header)
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise KindError("metadata", "a mapping", type(metadata).__name__)
+    header["metadata"] = {} if metadata is None else dict(metadata)
+    container.write(path, tensors, _json("metadata", header))
+
+
+def _json(where: str, header: dict[str, Any]) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
+        raise TypeError(f"{type(value).__name__} {value!r}")
+
     try:
-        about = {"format": FORMAT, "gbnn": json.dumps(header), "metadata": json.dumps(dict(metadata or {}))}
-    except (TypeError, ValueError) as error:
-        raise KindError("metadata", "values that JSON can hold", error) from None
-    # safetensors takes the memory as it lies: anything but C order would come back transposed.
-    _write(Path(path), {name: np.ascontiguousarray(a) for name, a in tensors.items()}, about)
+        return json.dumps(header, default=plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise KindError(where, "values that JSON can hold", error) from None
 
 
-def _packed(name: str, value: Any) -> dict[str, Array]:
+def _check_numbers(name: str, layer: Layer, value: Weights | Array) -> None:
+    """Raise where `load` would: on NaN, and on infinity where it stands for nothing."""
+    array = value.values if isinstance(value, Weights) else value
+    finite = isinstance(layer, Dense) or (isinstance(layer, Linear) and np.isfinite(layer.semiring.identity))
+    if finite or isinstance(value, Weights) or _has_nan(array):
+        check_finite(name, array)
+
+
+def _has_nan(array: Array) -> bool:
+    return array.dtype.kind == "f" and array.size > 0 and bool(np.isnan(array.min()))
+
+
+def _check_state(state: Any, model: Layer) -> None:
+    """Raise unless this is a state of this model's training, that a file can hold."""
+    if not isinstance(state, State):
+        raise KindError("state", "a State, such as Step.state", type(state).__name__)
+    check_int("state.step", state.step, 0, 2**63 - 1)
+    generator = state.generator.bit_generator.state["bit_generator"]
+    if generator not in BIT_GENERATORS:
+        raise KindError("state.generator", f"one of {', '.join(BIT_GENERATORS)}", generator)
+    parameters = model.parameters()
+    if state.slots.keys() != parameters.keys():
+        raise ArgumentError("state.slots", f"those of {sorted(parameters)}", sorted(state.slots))
+    for name, slots in state.slots.items():
+        parameter = parameters[name]
+        for slot, array in slots.items():
+            where = f"state.slots, {slot} of {name}"
+            wanted = (parameter.nnz,) if isinstance(parameter, Weights) else parameter.shape
+            if (array.shape, array.dtype) != (wanted, parameter.dtype):
+                expected = f"shape {wanted}, {parameter.dtype}, as its parameter"
+                raise ArgumentError(where, expected, f"{array.shape}, {array.dtype}")
+            if _has_nan(array):
+                check_finite(where, array)
+
+
+def _packed(name: str, value: Weights | Array) -> dict[str, Array]:
     if not isinstance(value, Weights):
         return {name: value}
-    ids, starts, targets = value.edges.by_source
-    parts = {"sources": ids, "starts": starts, "targets": targets}
-    small = {f"{name}/{part}": _narrow(array) for part, array in parts.items()}
-    return {**small, f"{name}/shape": np.array(value.shape, dtype=np.int64), f"{name}/values": value.values}
+    parts = {part: _narrow(array) for part, array in zip(PARTS, value.edges.by_source, strict=True)}
+    parts |= {"shape": np.array(value.shape, dtype=np.int64), "values": value.values}
+    return {f"{name}/{part}": array for part, array in parts.items()}
 
 
 def _narrow(indices: Array) -> Array:
     """Halve the file where 32 bits hold every index."""
     return indices.astype(np.int32) if indices.max(initial=0) < 2**31 else indices
-
-
-def _write(path: Path, tensors: dict[str, Array], about: dict[str, str]) -> None:
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        os.close(handle)
-        safetensors.numpy.save_file(tensors, temporary, metadata=about)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        # mkstemp makes files only their owner can read; a saved model is an ordinary file.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-        temporary = None
-    except (OSError, safetensors.SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise FileError(str(path), "a file that can be written", reason) from None
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
 
 
 def load(path: Any, *, known: Iterable[Any] = ()) -> Layer:
@@ -158,7 +185,7 @@ def load(path: Any, *, known: Iterable[Any] = ()) -> Layer:
     Raises
     ------
     FileError
-        If the file is missing, truncated, foreign, of a newer version, or holds what makes no model:
+        If the file is missing, truncated, damaged, foreign, of a newer version, or holds what makes no model:
         indices out of range or out of order, wrong shapes, NaN.
     """
     return load_all(path, known=known).model
@@ -166,83 +193,65 @@ def load(path: Any, *, known: Iterable[Any] = ()) -> Layer:
 
 def load_all(path: Any, *, known: Iterable[Any] = ()) -> Saved:
     """Load a model with the training state and metadata saved beside it; see `load`."""
-    tensors, about = _read(Path(path))
+    things = known_things(known)
+    tensors, text = container.read(path)
     try:
-        header = json.loads(about["gbnn"])
-        metadata = json.loads(about.get("metadata", "{}"))
-        version = header["version"]
-        if version != VERSION:
-            raise FileError(str(path), f"format version {VERSION}", f"{version}: made by another gbnn")
-        blueprint = Blueprint.parse(header["model"], known)
-        arrays = {name: _unpacked(f"model/{name}", tensors) for name in array_names(blueprint, tensors)}
-        model = rebuild(blueprint, arrays)
+        header = json.loads(text)
+        if header["version"] != VERSION:
+            raise ArgumentError("version", f"{VERSION}: another gbnn made this file", header["version"])
+        stored = tensors.pop(container.CHECKSUM)
+        if stored.tolist() != [container.checksum(text, tensors)]:
+            raise ArgumentError("checksum", "that of the file when it was written", "another: it is damaged")
+        blueprint = Blueprint.parse(header["model"], things)
+        names = array_names(blueprint, tensors)
+        model = rebuild(blueprint, {name: _unpacked(f"model/{name}", tensors) for name in names})
         state = None if header["state"] is None else _state(header["state"], model, tensors)
-    except FileError:
-        raise
+        return Saved(model, state, dict(header["metadata"]))
     except GbnnError as error:
-        raise FileError(f"{path}: {error.where}", error.expected, error.got) from None
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
-        raise FileError(str(path), "a model saved by gbnn", f"{type(error).__name__}: {error}") from None
-    return Saved(model, state, metadata if isinstance(metadata, dict) else {})
+        raise FileError(f"{path}, {error.where}", error.expected, error.got) from None
+    except Exception as error:  # a header of anything JSON can hold, and constructors that trust it
+        raise FileError(str(path), "a model saved by gbnn", f"{type(error).__name__}: {error}") from error
 
 
-def _read(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            about = file.metadata() or {}
-            if about.get("format") != FORMAT or "gbnn" not in about:
-                raise FileError(str(path), "a model saved by gbnn", "a safetensors file of something else")
-            return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118
-    except FileNotFoundError:
-        raise FileError(str(path), "a file", "none there") from None
-    except IsADirectoryError:
-        raise FileError(str(path), "a file", "a folder") from None
-    except (OSError, safetensors.SafetensorError, ValueError, TypeError, KeyError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(str(path), "a whole safetensors file", error) from None
+def _part(name: str, tensors: Mapping[str, Array]) -> Array:
+    if name not in tensors:
+        raise ArgumentError(name, "this array", "none of that name")
+    return tensors[name]
 
 
-def _unpacked(name: str, tensors: dict[str, Array]) -> Weights | Array:
+def _unpacked(name: str, tensors: Mapping[str, Array]) -> Weights | Array:
     if name in tensors:
+        if _has_nan(tensors[name]):
+            check_finite(name, tensors[name])
         return tensors[name]
-    ids, starts, targets = (
-        _index(f"{name}/{part}", tensors[f"{name}/{part}"]) for part in ("sources", "starts", "targets")
-    )
-    shape = tuple(int(n) for n in _index(f"{name}/shape", tensors[f"{name}/shape"]))
-    values = tensors[f"{name}/values"]
-    counts = np.diff(starts)
-    fits = starts.size == ids.size + 1 and starts[0] == 0 and starts[-1] == targets.size
-    if not fits or (counts < 0).any() or len(shape) != 2:
-        raise ArgumentError(name, "sources, starts and targets that fit together", "others")
-    sources = np.repeat(ids, counts)
-    weights = Weights.from_coo(sources, targets, values, shape, dtype=values.dtype)
+    ids, starts, targets, shape = (_index(f"{name}/{part}", tensors) for part in (*PARTS, "shape"))
+    values = _part(f"{name}/values", tensors)
+    # Compared, not subtracted: a difference of absurd numbers may overflow and look right.
+    fits = starts.size == ids.size + 1 and (starts[0], starts[-1]) == (0, targets.size)
+    if not fits or (starts[1:] <= starts[:-1]).any() or len(shape) != 2:
+        raise ArgumentError(name, "sources, starts, targets and a shape that fit together", "others")
+    sources = np.repeat(ids, np.diff(starts))
+    size = int(shape[0]), int(shape[1])
+    weights = Weights.from_coo(sources, targets, values, size, dtype=values.dtype)
     if not (np.array_equal(weights.sources, sources) and np.array_equal(weights.targets, targets)):
         raise ArgumentError(name, "edges ordered by source, then target", "edges out of order")
     return weights
 
 
-def _index(name: str, array: Array) -> Array:
+def _index(name: str, tensors: Mapping[str, Array]) -> Array:
+    array = _part(name, tensors)
     if array.dtype not in (np.int32, np.int64) or array.ndim != 1:
-        raise ArgumentError(name, "a 1-D array of int32 or int64", f"{array.dtype} {array.shape}")
+        raise ArgumentError(name, "a 1-D array of int32 or int64", f"{array.dtype}, shape {array.shape}")
     return array.astype(np.int64)
 
 
-def _state(header: dict[str, Any], model: Layer, tensors: dict[str, Array]) -> State:
-    parameters = model.parameters()
+def _state(header: dict[str, Any], model: Layer, tensors: Mapping[str, Array]) -> State:
     slots: dict[str, dict[str, Array]] = {}
-    for name in header["parameters"]:
+    for name in model.parameters():
         prefix = f"slots/{name}/"
-        slots[name] = {key[len(prefix) :]: a for key, a in tensors.items() if key.startswith(prefix)}
-        parameter = parameters[name]
-        shape = (parameter.nnz,) if isinstance(parameter, Weights) else parameter.shape
-        for slot, array in slots[name].items():
-            if array.shape != shape:
-                raise ArgumentError(f"{prefix}{slot}", f"shape {shape}, as its parameter", array.shape)
-    rng = np.random.default_rng(0)
-    kind = header["generator"]["bit_generator"]
-    if kind != rng.bit_generator.state["bit_generator"]:
-        bits = {c.__name__: c for c in (np.random.MT19937, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)}
-        rng = np.random.Generator(bits[kind]())
-    rng.bit_generator.state = header["generator"]
-    return State(slots, int(header["step"]), rng)
+        slots[name] = {k.removeprefix(prefix): a.copy() for k, a in tensors.items() if k.startswith(prefix)}
+    generator = np.random.Generator(BIT_GENERATORS[header["generator"]["bit_generator"]]())
+    generator.bit_generator.state = header["generator"]
+    state = State(slots, check_int("step", header["step"], 0), generator)
+    _check_state(state, model)
+    return state

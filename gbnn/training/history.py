@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gbnn.errors import ArgumentError, MissingError
+from gbnn.errors import ArgumentError, FileError, MissingError
 
 __all__ = ["History", "table"]
 
@@ -83,19 +83,30 @@ class History:
         ------
         MissingError
             If matplotlib is not installed.
+        FileError
+            If the picture cannot be written, or its ending names no format.
         """
         try:
             from matplotlib.figure import Figure
         except ImportError:
-            raise MissingError("plot", "matplotlib: pip install 'graphblas-nn[plot]'", "no such package") from None
+            wanted = "matplotlib: pip install 'graphblas-nn[plot]'"
+            raise MissingError("plot", wanted, "no such package") from None
         shown = [n for n in ("loss", "accuracy", "r2") if any(n in row for row in self.rows)]
         figure = Figure(figsize=(5 * max(len(shown), 1), 3.5), layout="constrained")
-        for axis, name in zip(figure.subplots(1, max(len(shown), 1), squeeze=False)[0], shown, strict=False):
+        axes = figure.subplots(1, len(shown), squeeze=False)[0] if shown else []
+        for axis, name in zip(axes, shown, strict=True):
             for column, label in ((name, "training"), (f"val_{name}", "validation")):
-                if any(column in row for row in self.rows):
-                    axis.plot([row["epoch"] for row in self.rows], self[column], marker="o", label=label)
+                points = [
+                    (row.get("epoch", k), row[column]) for k, row in enumerate(self.rows) if column in row
+                ]
+                if points:
+                    axis.plot(*zip(*points, strict=True), marker="o", label=label)
             axis.set(xlabel="epoch", ylabel=name)
             axis.legend()
         if path is not None:
-            figure.savefig(path)
+            try:
+                figure.savefig(path)
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise FileError(str(path), "a picture that can be written", reason) from None
         return figure

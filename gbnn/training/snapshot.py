@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from gbnn.errors import ArgumentError
 from gbnn.layers import Layer
-from gbnn.weights import Weights
+from gbnn.weights import Change, Weights
 
 __all__ = ["Snapshot", "go_back", "take"]
 
-Snapshot = dict[str, dict[str, Any]]
+Array = np.ndarray[Any, Any]
+Snapshot = dict[str, Weights | Array]
 
 
 def take(model: Layer) -> Snapshot:
-    """Return copies of all parameters (with their edges) and buffers, by layer and name.
+    """Return copies of all parameters (with their edges) and buffers, by name.
+
+    Edges never change, only a layer's choice of them: they are shared, and just the values are copied.
 
     Examples
     --------
@@ -30,16 +34,49 @@ def take(model: Layer) -> Snapshot:
     True
     """
     return {
-        path: {name: copy.deepcopy(value) for name, value in (layer.own_parameters() | layer.own_buffers()).items()}
-        for path, layer in model.walk()
+        name: Weights(value.edges, value.values.copy()) if isinstance(value, Weights) else value.copy()
+        for name, value in _arrays(model).items()
     }
 
 
-def go_back(model: Layer, snapshot: Snapshot) -> None:
-    """Put the copies back, in place; edges that have moved since are where they were."""
-    for path, layer in model.walk():
-        for name, value in snapshot[path].items():
-            if isinstance(value, Weights):
-                setattr(layer, name, copy.deepcopy(value))
-            else:
-                np.copyto(getattr(layer, name), value)
+def go_back(model: Layer, snapshot: Snapshot, slots: Mapping[str, dict[str, Array]] | None = None) -> None:
+    """Put the copies back, in place; edges that have moved since are where they were.
+
+    Parameters
+    ----------
+    model : Layer
+    snapshot : Snapshot
+        From `take` of the same model.
+    slots : mapping, optional
+        The optimizer's state (`State.slots`): it follows the edges that move, and starts at zero for others.
+
+    Raises
+    ------
+    ArgumentError
+        If the snapshot is of another model.
+    """
+    now = _arrays(model)
+    shapes, wanted = ({n: (type(a).__name__, a.shape) for n, a in held.items()} for held in (snapshot, now))
+    if shapes != wanted:
+        raise ArgumentError("snapshot", f"arrays {wanted}", shapes)
+    for name, value in now.items():
+        kept = snapshot[name]
+        if isinstance(value, Weights) and isinstance(kept, Weights):
+            if value.edges is not kept.edges:
+                change = _same_edges(value, kept)
+                own = {} if slots is None else slots[name]
+                own.update({slot: change.carry(array) for slot, array in own.items()})
+            value.assign(kept.values)
+        elif isinstance(value, np.ndarray) and isinstance(kept, np.ndarray):
+            np.copyto(value, kept)
+
+
+def _arrays(model: Layer) -> Snapshot:
+    return model.parameters() | model.buffers()
+
+
+def _same_edges(weights: Weights, kept: Weights) -> Change:
+    """Rewire `weights` to have the edges of `kept`."""
+    gone = np.flatnonzero(kept.edges.find(weights.sources, weights.targets) < 0)
+    back = np.flatnonzero(weights.edges.find(kept.sources, kept.targets) < 0)
+    return weights.rewire(gone, kept.sources[back], kept.targets[back])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gbnn.errors import GbnnError
@@ -17,6 +17,7 @@ from gbnn.topology.allocate import Allocation, erdos_renyi, uniform
 
 Shape = tuple[int, int]
 
+patient = settings(deadline=None)  # other work may keep the cores busy
 every_rule = pytest.mark.parametrize("rule", [uniform, erdos_renyi])
 widths = st.one_of(st.integers(1, 6), st.integers(1, 300))
 some_shapes = st.lists(st.tuples(widths, widths), min_size=1, max_size=6)
@@ -53,6 +54,7 @@ DEFINITIONS: dict[Allocation, Callable[[int, int], Fraction]] = {
 
 
 @every_rule
+@patient
 @given(wishes())
 def test_sum_is_exact_and_no_layer_is_beyond_its_places(
     rule: Allocation, wish: tuple[list[Shape], int]
@@ -65,6 +67,7 @@ def test_sum_is_exact_and_no_layer_is_beyond_its_places(
 
 
 @every_rule
+@patient
 @given(wishes())
 def test_is_the_definition_within_one_edge(rule: Allocation, wish: tuple[list[Shape], int]) -> None:
     shapes, total = wish
@@ -74,6 +77,7 @@ def test_is_the_definition_within_one_edge(rule: Allocation, wish: tuple[list[Sh
         assert abs(count - ideal) < 1
 
 
+@patient
 @given(
     st.lists(st.tuples(st.integers(20, 90), st.integers(20, 90)), min_size=1, max_size=5), st.integers(0, 200)
 )
@@ -83,6 +87,7 @@ def test_proportional_where_no_cap_binds(shapes: list[Shape], total: int) -> Non
 
 
 @every_rule
+@patient
 @given(wishes(), st.floats(0, 1))
 def test_more_edges_in_all_are_not_fewer_anywhere(
     rule: Allocation, wish: tuple[list[Shape], int], share: float
@@ -93,6 +98,7 @@ def test_more_edges_in_all_are_not_fewer_anywhere(
     assert all(n >= m - 1 for n, m in zip(rule(shapes, total), fewer, strict=True))
 
 
+@patient
 @given(wishes())
 def test_erdos_renyi_makes_the_smaller_layer_denser(wish: tuple[list[Shape], int]) -> None:
     shapes, total = wish

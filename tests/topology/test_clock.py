@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gbnn.errors import ArgumentError, GbnnError
 from gbnn.topology import Clock, When, constant, cosine, every_epoch, every_steps
 
+patient = settings(deadline=None)  # other work may keep the cores busy
 shares = st.floats(0, 1, exclude_min=True)
 
 
@@ -21,12 +22,14 @@ def chosen(when: When, total: int | None, steps: int) -> set[int]:
     return {s for s in range(steps) if when(Clock(step=s, total_steps=total))}
 
 
+@patient
 @given(st.integers(1, 40), st.integers(1, 300), shares)
 def test_every_steps_until_a_share(n: int, total: int, until: float) -> None:
     expected = {s for s in range(n, total, n) if s < until * total}
     assert chosen(every_steps(n, until), total, total) == expected
 
 
+@patient
 @given(st.integers(1, 40), st.integers(1, 300), st.sampled_from([None, 5, 200]))
 def test_every_steps_until_a_step_needs_no_total(n: int, until: int, total: int | None) -> None:
     assert chosen(every_steps(n, until), total, 320) == set(range(n, until, n))
@@ -59,6 +62,7 @@ def test_a_share_of_an_unknown_total_shows_at_the_first_step(rule: Callable[[Clo
         rule(Clock(step=0, total_steps=None))
 
 
+@patient
 @given(st.integers(1, 6), st.integers(1, 5), st.booleans())
 def test_every_epoch(epochs: int, batches: int, skip_last: bool) -> None:
     when = every_epoch(skip_last=skip_last)
@@ -68,11 +72,13 @@ def test_every_epoch(epochs: int, batches: int, skip_last: bool) -> None:
     assert [c.step for c in clocks if when(c)] == (ends[:-1] if skip_last else ends)
 
 
+@patient
 @given(st.floats(0, 1), st.integers(0, 1000))
 def test_constant(fraction: float, step: int) -> None:
     assert constant(fraction)(Clock(step)) == fraction
 
 
+@patient
 @given(st.floats(0, 1), shares, st.integers(1, 1000), st.integers(0, 1000))
 def test_cosine_is_its_formula(alpha: float, until: float, total: int, step: int) -> None:
     end = until * total

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -20,6 +20,7 @@ from gbnn.topology import Site, gradient, random, sites, strongest_absent
 from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
+patient = settings(deadline=None)  # other work may keep the cores busy
 Pairs = list[tuple[int, int]]
 
 
@@ -45,6 +46,7 @@ def site_of(edges: Edges, grown_by: Any = None) -> Site:
 # -- Random --------------------------------------------------------------------------------------------------
 
 
+@patient
 @given(graphs(), st.data())
 def test_random_takes_empty_places_first(edges: Edges, data: st.DataObject) -> None:
     empty = edges.shape[0] * edges.shape[1] - edges.nnz
@@ -107,6 +109,7 @@ def by_sorting(x: Array, dy: Array, present: Edges, count: int) -> Pairs:
     return pairs(best // columns, best % columns)
 
 
+@patient
 @given(graphs(), st.sampled_from([np.float32, np.float64]), st.data())
 def test_strongest_absent_is_the_head_of_a_sort(edges: Edges, dtype: Any, data: st.DataObject) -> None:
     # Small integers: gradients are exact, zeros and ties abound.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -16,6 +16,7 @@ from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
 
+patient = settings(deadline=None)  # other work may keep the cores busy
 every_rule = pytest.mark.parametrize("rule", [magnitude, set_magnitude])
 shares = st.one_of(st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.floats(0, 1))
 # Few different numbers: ties abound, also between w and -w, and zeros of both signs.
@@ -48,12 +49,14 @@ def nearest_zero(values: Array, among: Array, count: int) -> list[int]:
     return positions[:count]
 
 
+@patient
 @given(some_values, shares)
 def test_magnitude_is_the_head_of_a_sort(values: Array, fraction: float) -> None:
     expected = nearest_zero(values, np.arange(values.size), math.floor(fraction * values.size))
     assert pruned(magnitude, values, fraction) == sorted(expected)
 
 
+@patient
 @given(some_values, shares)
 def test_set_is_the_head_of_a_sort_of_each_sign(values: Array, fraction: float) -> None:
     positive, negative = np.flatnonzero(values >= 0), np.flatnonzero(values < 0)
@@ -66,6 +69,7 @@ def test_set_is_the_head_of_a_sort_of_each_sign(values: Array, fraction: float) 
 
 
 @every_rule
+@patient
 @given(some_values)
 def test_nothing_and_everything(rule: Prune, values: Array) -> None:
     assert pruned(rule, values, 0.0) == []
@@ -73,6 +77,7 @@ def test_nothing_and_everything(rule: Prune, values: Array) -> None:
 
 
 @every_rule
+@patient
 @given(some_values, shares)
 def test_deterministic_and_without_side_effects(rule: Prune, values: Array, fraction: float) -> None:
     site, rng = site_of(values), np.random.default_rng(3)

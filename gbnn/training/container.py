@@ -1,0 +1,97 @@
+"""One safetensors file of arrays and a text: written whole or not at all, and whole when it is read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from gbnn.errors import ArgumentError, FileError, KindError
+
+__all__ = ["as_path", "checksum", "read", "write"]
+
+Array = np.ndarray[Any, Any]
+
+KEY = "gbnn"
+"""Where the text stands in a file's metadata. One key only: safetensors writes several in any order."""
+
+CHECKSUM = "crc32"
+"""The array that holds the checksum."""
+
+MAX_TEXT = 50_000_000
+"""Bytes of text: safetensors itself reads at most 100 MB of text, names and shapes."""
+
+
+def checksum(text: str, tensors: Mapping[str, Array]) -> int:
+    """Return the CRC-32 of a text and of arrays: their names, dtypes, shapes and bytes (in C order)."""
+    crc = zlib.crc32(text.encode())
+    for name, array in sorted(tensors.items()):
+        crc = zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), crc)
+        crc = zlib.crc32(np.asarray(array, order="C").reshape(-1).view(np.uint8).data, crc)
+    return crc
+
+
+def as_path(path: Any) -> Path:
+    """Return a path, or raise KindError."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise KindError("path", "a path: a str or pathlib.Path", type(path).__name__) from None
+
+
+def write(path: Any, tensors: Mapping[str, Array], text: str) -> None:
+    """Write a file beside `path` and rename it when it is complete and on disk.
+
+    FileError if that fails; what stood there is then still there, and nothing else.
+    """
+    path = as_path(path)
+    if len(text) > MAX_TEXT:
+        raise ArgumentError("metadata", f"at most {MAX_TEXT:,} bytes as JSON, the model included", len(text))
+    # safetensors takes the memory as it lies: anything but C order would come back transposed.
+    held = {name: np.asarray(array, order="C") for name, array in tensors.items()}
+    held[CHECKSUM] = np.array([checksum(text, held)], dtype=np.uint32)
+    temporary = path.parent / f".gbnn-{secrets.token_hex(8)}.part"
+    try:
+        # Made here first, to learn the mode that any new file gets in this place.
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        try:
+            mode = os.fstat(handle).st_mode & 0o777
+        finally:
+            os.close(handle)
+        safetensors.numpy.save_file(held, temporary, metadata={KEY: text})
+        os.chmod(temporary, mode)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(str(path), "a file that can be written", reason) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: Any) -> tuple[dict[str, Array], str]:
+    """Return the arrays and the text of a file that `write` wrote; the checksum is among the arrays."""
+    path = as_path(path)
+    try:
+        if path.is_dir():
+            raise FileError(str(path), "a file", "a folder")
+        with safetensors.safe_open(path, framework="numpy") as file:
+            text = (file.metadata() or {}).get(KEY)
+            if text is None:
+                raise FileError(str(path), "a model saved by gbnn", "a safetensors file of something else")
+            return {name: file.get_tensor(name) for name in file.keys()}, text  # noqa: SIM118
+    except FileError:
+        raise
+    except FileNotFoundError:
+        raise FileError(str(path), "a file", "none there") from None
+    except Exception as error:  # whatever the parser makes of a file that is none
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(str(path), "a whole safetensors file", reason) from None
