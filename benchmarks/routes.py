@@ -1,6 +1,6 @@
-"""Every route of every semiring, and the adjoint: which one is fastest here?
+"""Every route of every semiring, and the adjoint, timed.
 
-    python benchmarks/routes.py [--width 4096] [--density 0.01] [--batch 128]
+python benchmarks/routes.py [--width 4096] [--density 0.01] [--batch 128]
 """
 
 from __future__ import annotations

@@ -53,13 +53,14 @@ class Probe:
 
     def block(self, start: int, stop: int) -> Array:
         """Return the derivatives of all edges into targets `start` to `stop`, shape (in, stop - start)."""
-        result: Array = self.x.T @ self.dy[:, start:stop]
+        with np.errstate(all="ignore"):
+            result: Array = self.x.T @ self.dy[:, start:stop]
         return result
 
     def at(self, sources: Array, targets: Array) -> Array:
         """Return the derivatives of the given edges, shape (k,)."""
         out = np.empty(len(sources), dtype=self.x.dtype)
-        kernels.sampled_pairs(self.x.T, self.dy.T, sources, targets, out)
+        kernels.sampled_pairs(kernels.by_neuron(self.x), kernels.by_neuron(self.dy), sources, targets, out)
         return out
 
 
@@ -102,10 +103,12 @@ class EdgeGradient:
         """Return the gradient as an array, shape (nnz,)."""
         if self._array is None:
             out = np.empty(self.edges.nnz, dtype=self._x.dtype)
+            x, dy = kernels.by_neuron(self._x), kernels.by_neuron(self._dy)
             ids, starts, targets = self.edges.by_source
-            kernels.sampled_product(self._x.T, self._dy.T, ids, starts, targets, out)
+            kernels.sampled_product(x, dy, ids, starts, targets, out)
             if self._factor is not None:
-                out *= self._factor
+                with np.errstate(all="ignore"):
+                    out *= self._factor
             self._array = out
         return self._array
 

@@ -5,7 +5,8 @@ the batch lie together, and the innermost loop runs along them. Scalar functions
 compiled functions and are inlined: numba makes one kernel per semiring and dtype.
 
 `benchmarks/routes.py` measures each against the best GraphBLAS call; only what is at least 1.5 times faster
-is used. Compiling takes about half a second per semiring and dtype, once a process.
+is used. Compiling takes about half a second for a product and two for an adjoint, per semiring and dtype,
+once a process.
 """
 
 from __future__ import annotations
@@ -26,6 +27,16 @@ Array = np.ndarray[Any, Any]
 # Numba's fallback thread pool ("workqueue", where no OpenMP runtime is installed) aborts the process when
 # two threads start parallel kernels at once. One lock around every launch costs a fraction of a microsecond.
 _LAUNCH = threading.Lock()
+
+
+def by_neuron(array: Array) -> Array:
+    """Return the transpose of an activation array, to be read only.
+
+    Numba compiles anew for an array that cannot be written (a mapped file); so none of those read can.
+    """
+    view = array.T
+    view.flags.writeable = False
+    return view
 
 
 # Below this many edges x samples one thread serves: it takes a few microseconds, about what it costs to wake

@@ -68,8 +68,7 @@ def _by_plus_times(s: Semiring, x: Array, weights: Weights, bias: Array | None) 
         lent = storage.lend_columns(*weights.edges.by_target, scaled, weights.shape)
         out.matrix(binary.plus) << semiring.plus_times(storage.lend_full(np.exp(x - a)) @ lent)
     y = out.take()
-    with np.errstate(divide="ignore"):  # the log of an empty sum is the identity, -∞
-        np.log(y, out=y)
+    np.log(y, out=y)  # of an empty sum: the identity, -∞
     y += a + c
     return y if bias is None else np.logaddexp(y, bias)
 
@@ -85,8 +84,7 @@ def _adjoint(
     highest = float(shift.max(where=np.isfinite(y), initial=0))
     if not _fits_exponentials(x, weights) or highest > _SPREAD[x.dtype]:
         return adjoint_by_kernel(s, x, weights, bias, y, dy, inputs)
-    with np.errstate(over="ignore", invalid="ignore"):
-        g = np.where(np.isinf(y), dy.dtype.type(0), dy * np.exp(shift))
+    g = np.where(np.isinf(y), dy.dtype.type(0), dy * np.exp(shift))
     g = np.asfortranarray(g)
     ex, ew = np.exp(x - a), np.exp(weights.values - c)
     dx = None
@@ -100,8 +98,7 @@ def _adjoint(
         dx *= ex
     dbias = None
     if bias is not None:
-        share = np.exp(np.where(np.isinf(y), -np.inf, bias - np.where(np.isinf(y), 0, y)))
-        dbias = (dy * share).sum(axis=0)
+        dbias = np.where(np.isinf(y), dy.dtype.type(0), dy * np.exp(bias - y)).sum(axis=0)
     return dx, EdgeGradient(ex, g, weights.edges, ew), dbias
 
 

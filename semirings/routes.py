@@ -10,6 +10,7 @@ from graphblas import binary, semiring
 
 from gbnn import storage
 from gbnn.semirings import kernels
+from gbnn.semirings.kernels import by_neuron
 from gbnn.weights import Weights
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def by_kernel(s: Semiring, x: Array, weights: Weights, bias: Array | None) -> Ar
     y = np.empty((x.shape[0], weights.out_features), dtype=x.dtype, order="F")
     y[...] = s.identity if bias is None else bias
     values = weights.values_by_target
-    kernels.product(s.add, s.multiply, x.T, *weights.edges.by_target, values, y.T)
+    kernels.product(s.add, s.multiply, by_neuron(x), *weights.edges.by_target, values, y.T)
     return y
 
 
@@ -55,18 +56,17 @@ def adjoint_by_kernel(
         if bias is not None:
             count += y == bias
         values = weights.values_by_target
-        kernels.count_ties(s.multiply, x.T, *weights.edges.by_target, values, y.T, count.T)
+        kernels.count_ties(s.multiply, by_neuron(x), *weights.edges.by_target, values, by_neuron(y), count.T)
         dy = dy / np.maximum(count, 1)
     dx = np.zeros(x.shape, dtype=x.dtype, order="F")
     dw = np.empty(weights.nnz, dtype=x.dtype)
-    by_source, dy_t = weights.edges.by_source, np.asfortranarray(dy).T
-    kernels.adjoint(
-        s.multiply, s.partials, s.selective, x.T, *by_source, weights.values, y.T, dy_t, dx.T, dw, inputs
-    )
+    edges = (*weights.edges.by_source, weights.values)
+    x_t, y_t, dy_t = by_neuron(x), by_neuron(y), by_neuron(np.asfortranarray(dy))
+    kernels.adjoint(s.multiply, s.partials, s.selective, x_t, *edges, y_t, dy_t, dx.T, dw, inputs)
     dbias = None
     if bias is not None:
         dbias = np.empty(bias.shape, dtype=x.dtype)
-        kernels.bias_adjoint(s.partials, s.selective, x.dtype.type(s.one), bias, y.T, dy_t, dbias)
+        kernels.bias_adjoint(s.partials, s.selective, x.dtype.type(s.one), bias, y_t, dy_t, dbias)
     return (dx if inputs else None), dw, dbias
 
 

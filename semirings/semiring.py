@@ -132,7 +132,8 @@ class Semiring:
             raise ArgumentError("weights", few, f"{x.shape[0]} x {weights.out_features}")
         for way in self.routes:
             if route == way.name or (route is None and way.applies(x, weights)):
-                y = way.forward(self, x, weights, bias)
+                with np.errstate(all="ignore"):  # training itself looks for what is not finite
+                    y = way.forward(self, x, weights, bias)
                 break
         else:
             raise ArgumentError("route", f"one of {[r.name for r in self.routes]}", route)
@@ -145,7 +146,8 @@ class Semiring:
                 before = "the weights as they were at the forward pass"
                 raise ArgumentError("pullback", before, "changed ones")
             dy = fit("dy", dy, y.shape, y.dtype)
-            dx, dw, dbias = self.adjoint(self, x, weights, bias, y, dy, inputs)
+            with np.errstate(all="ignore"):
+                dx, dw, dbias = self.adjoint(self, x, weights, bias, y, dy, inputs)
             return dx, {"weights": dw} if bias is None else {"weights": dw, "bias": dbias}
 
         return y, pullback

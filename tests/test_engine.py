@@ -119,9 +119,10 @@ def test_reports_nest(capfd):
 
 def test_no_file_descriptor_is_left_open():
     def lowest_free():
-        fd = os.dup(1)
-        os.close(fd)
-        return fd
+        free = [os.dup(1) for _ in range(9)]
+        for fd in free:
+            os.close(fd)
+        return free
 
     before = lowest_free()
     for _ in range(3):

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -24,6 +24,8 @@ from gbnn.errors import (
     check_real,
     generator,
 )
+
+few = settings(deadline=None, max_examples=60)
 
 KINDS = {
     ArgumentError: ValueError,
@@ -48,6 +50,7 @@ def test_each_error_is_a_builtin_one_too_and_survives_pickling(kind, builtin):
     assert (error.where, error.expected, error.got) == ("here", "this", [1, 2])
 
 
+@few
 @given(st.integers(), st.integers(), st.integers())
 def test_integers_are_returned_within_bounds_and_refused_beyond(value, low, high):
     if low <= value <= high:
@@ -68,6 +71,7 @@ def test_numpy_integers_become_python_ones(kind):
     assert type(check_int("n", kind(3), 0)) is int
 
 
+@few
 @given(st.floats() | st.integers(-(10**400), 10**400), st.floats(-10, 10), st.floats(-10, 10), st.booleans())
 def test_floats_are_returned_within_bounds_and_refused_beyond(value, low, high, open_low):
     fits = low < value <= high or (value == low <= high and not open_low)
@@ -92,6 +96,7 @@ def test_what_is_no_number_is_refused(value):
         check_float("f", value)
 
 
+@few
 @given(
     st.sampled_from([np.float32, np.float64]).flatmap(lambda d: arrays(d, array_shapes(min_side=0))),
     st.booleans(),

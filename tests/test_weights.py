@@ -6,6 +6,7 @@ import copy
 import gc
 import pickle
 import threading
+import time
 import tracemalloc
 
 import graphblas as gb
@@ -13,13 +14,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from graphblas import monoid, semiring
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gbnn import storage
 from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.weights import Weights, real_dtype
+
+few = settings(deadline=None, max_examples=40)
 
 BIG = 2**60
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 6))
@@ -81,6 +84,7 @@ def views_fit(weights):
 # -- From and to other forms ---------------------------------------------------------------------------------
 
 
+@few
 @given(models(shapes | huge_shapes), st.sampled_from([np.float32, np.float64]))
 def test_coordinates_go_in_and_come_out_sorted(layer, dtype):
     shape, model = layer
@@ -93,6 +97,7 @@ def test_coordinates_go_in_and_come_out_sorted(layer, dtype):
     views_fit(weights)
 
 
+@few
 @given(models(shapes | huge_shapes), st.sampled_from([np.float32, np.float64]))
 def test_graphblas_and_back(layer, dtype):
     weights = build(*layer, dtype)
@@ -104,10 +109,14 @@ def test_graphblas_and_back(layer, dtype):
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
 
 
-@pytest.mark.parametrize("kind", ["array", "matrix"])
-@pytest.mark.parametrize("format", FORMATS)
-@given(models(), st.sampled_from([np.float32, np.float64]))
-def test_scipy_and_back(format, kind, layer, dtype):  # noqa: A002
+@settings(few, max_examples=150)
+@given(
+    models(),
+    st.sampled_from([np.float32, np.float64]),
+    st.sampled_from(FORMATS),
+    st.sampled_from(["array", "matrix"]),
+)
+def test_scipy_and_back(layer, dtype, format, kind):  # noqa: A002
     shape, model = layer
     weights = build(shape, model, dtype)
     csr = weights.to_scipy()
@@ -119,6 +128,7 @@ def test_scipy_and_back(format, kind, layer, dtype):  # noqa: A002
     assert back.dtype == dtype
 
 
+@few
 @given(models(), st.floats(0, 1000, width=32), st.sampled_from([np.float32, np.float64]))
 def test_dense_and_back(layer, threshold, dtype):
     shape, model = layer
@@ -322,6 +332,7 @@ def test_dense_products_run_in_place_in_the_fastest_kernel(view, dtype, batch):
     np.testing.assert_allclose(out.take(), x @ dense + bias, rtol=0, atol=100 * np.finfo(dtype).eps)
 
 
+@few
 @given(models(), st.integers(1, 3))
 def test_products_are_dense_ones(layer, batch):
     weights = build(*layer, np.float64)
@@ -331,8 +342,15 @@ def test_products_are_dense_ones(layer, batch):
     np.testing.assert_allclose(out.take(), x @ weights.to_dense(), atol=1e-9)
 
 
-def test_views_are_made_once_whichever_thread_asks_first():
-    for _ in range(30):
+def test_views_are_made_once_whichever_thread_asks_first(monkeypatch):
+    lend = storage.lend_columns
+
+    def slowly(*arguments):
+        time.sleep(0.01)
+        return lend(*arguments)
+
+    monkeypatch.setattr(storage, "lend_columns", slowly)
+    for _ in range(3):
         weights = Weights.from_coo(np.arange(500), np.arange(500)[::-1], np.arange(1.0, 501), (500, 500))
         barrier, seen = threading.Barrier(4), []
 
@@ -361,6 +379,7 @@ def test_values_are_read_only():
     equal(weights, some())
 
 
+@few
 @given(models(), st.data())
 def test_every_view_follows_the_values(layer, data):
     weights = build(*layer)
@@ -439,6 +458,7 @@ def test_fans_count_the_edges_of_the_neurons_that_have_any():
 # -- Rewiring ------------------------------------------------------------------------------------------------
 
 
+@few
 @given(models(shapes | huge_shapes), st.data())
 def test_rewiring_is_what_a_dictionary_would_do(layer, data):
     shape, model = layer

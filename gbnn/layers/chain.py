@@ -20,6 +20,11 @@ def _named(prefix: str, gradients: Gradients) -> Gradients:
     return {f"{prefix}.{name}": gradient for name, gradient in gradients.items()}
 
 
+def _sum(a: Array, b: Array) -> Array:
+    with np.errstate(all="ignore"):  # training itself looks for what is not finite
+        return a + b
+
+
 class _Container(Layer):
     """Layers by number."""
 
@@ -145,13 +150,13 @@ class Residual(_Container):
         inner, pullback = self.layers[0].forward(x, training=training)
         if inner.shape != x.shape:
             raise ArgumentError("Residual.forward", f"an inner output of shape {x.shape}", inner.shape)
-        y = x.astype(inner.dtype, copy=False) + inner
+        y = _sum(x.astype(inner.dtype, copy=False), inner)
         shape, dtype = y.shape, y.dtype
 
         def back(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
             dy = as_output_gradient("Residual.pullback dy", dy, shape, dtype)
             dx, gradients = pullback(dy, inputs=inputs)
-            return (dx + dy if inputs else None), _named("0", gradients)
+            return (_sum(dx, dy) if inputs else None), _named("0", gradients)
 
         return y, back
 
@@ -179,7 +184,7 @@ def _gather(pullbacks: list[Pullback], parts: list[Array], inputs: bool) -> tupl
         one, own = pullback(part, inputs=inputs)
         gradients |= _named(str(i), own)
         if inputs:
-            dx = one if dx is None else dx + one
+            dx = one if dx is None else _sum(dx, one)
     return dx, gradients
 
 
@@ -205,7 +210,7 @@ class Parallel(_Branches):
         for other in outputs[1:]:
             if other.shape != y.shape:
                 raise ArgumentError("Parallel.forward", f"branches of shape {y.shape}", other.shape)
-            y = y + other
+            y = _sum(y, other)
         shape, dtype = y.shape, y.dtype
 
         def back(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:

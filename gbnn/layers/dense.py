@@ -63,6 +63,8 @@ class Dense(Layer):
         seed: int | np.random.Generator = 0,
     ) -> Self:
         """Make a layer with random weights (`init` as in `Linear.random`) and a bias of zeros."""
+        if not isinstance(bias, (bool, np.bool_)):
+            raise KindError("bias", "True or False", repr(bias))
         limit = 2**31
         rows = check_int("in_features", in_features, 1, limit)
         columns = check_int("out_features", out_features, 1, limit // rows)
@@ -78,19 +80,20 @@ class Dense(Layer):
     def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
         """Compute ``x W + bias``; see `Layer.forward`."""
         x = as_batch("Dense.forward x", x, self.in_features, self.weights.dtype)
-        # Transposed twice: BLAS then writes the Fortran order that every activation has.
-        y = (self.weights.T @ x.T).T
-        if self.bias is not None:
-            y += self.bias
-
+        with np.errstate(all="ignore"):  # training itself looks for what is not finite
+            # Transposed twice: BLAS then writes the Fortran order that every activation has.
+            y = (self.weights.T @ x.T).T
+            if self.bias is not None:
+                y += self.bias
         shape, dtype = y.shape, y.dtype
 
         def pullback(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
             dy = as_output_gradient("Dense.pullback dy", dy, shape, dtype)
-            gradients = {"weights": x.T @ dy}
-            if self.bias is not None:
-                gradients["bias"] = dy.sum(axis=0)
-            return ((self.weights @ dy.T).T if inputs else None), gradients
+            with np.errstate(all="ignore"):
+                gradients = {"weights": x.T @ dy}
+                if self.bias is not None:
+                    gradients["bias"] = dy.sum(axis=0)
+                return ((self.weights @ dy.T).T if inputs else None), gradients
 
         return y, pullback
 

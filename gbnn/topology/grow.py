@@ -123,8 +123,9 @@ def strongest_absent(probe: Probe, present: Edges, count: int, *, block: int = _
         raise ArgumentError("count", f"at most {rows * columns - present.nnz} absent edges", count)
     width = max(1, check_int("block", block, 1) // rows)
     score, key = np.empty(0, dtype=probe.dy.dtype), np.empty(0, dtype=np.int64)
-    # What beats the worst found so far: a larger score, or an equal one in the rows below `low`.
-    worst, low = -1.0, 0
+    # What beats the worst found so far: a larger score, or an equal one in a row before that of the last of
+    # those (in its own row, what comes now is further right).
+    worst, row = -1.0, 0
     ids, starts, sources = present.by_target
     for start in range(0, columns if count else 0, width):
         stop = min(start + width, columns)
@@ -134,14 +135,14 @@ def strongest_absent(probe: Probe, present: Edges, count: int, *, block: int = _
         inside = np.repeat(ids[first:last], np.diff(starts[first : last + 1])) - start
         size[sources[held], inside] = -1
         better = size > worst
-        better[:low] |= size[:low] == worst
+        better[:row] |= size[:row] == worst
         i, j = np.nonzero(better)
         score, key = np.append(score, size[i, j]), np.append(key, i * columns + j + start)
         if score.size > count:
             score, key = _best(score, key, count)
         if score.size == count:
             worst = score.min()
-            low = int(key[score == worst].max()) // columns + 1
+            row = int(key[score == worst].max()) // columns
     order = np.lexsort((key, -score))
     return key[order] // columns, key[order] % columns
 

@@ -104,24 +104,24 @@ def array_names(blueprint: Blueprint, tensors: Mapping[str, Array]) -> list[str]
     return blueprint.names()
 
 
-def rebuild(blueprint: Blueprint, arrays: Mapping[str, Weights | Array]) -> Layer:
+def rebuild(blueprint: Blueprint, arrays: Mapping[str, Weights | Array], prefix: str = "") -> Layer:
     """Make the model of a blueprint from its arrays; ArgumentError if they do not make one."""
-    model = _rebuilt(blueprint, arrays, "")
-    # Children out of order, or an array twice: a model, but another one.
-    made, wanted = [*model.parameters(), *model.buffers()], blueprint.names()
-    if sorted(made) != sorted(wanted):
-        raise ArgumentError("model", f"arrays {sorted(made)}", sorted(wanted))
-    return model
-
-
-def _rebuilt(blueprint: Blueprint, arrays: Mapping[str, Weights | Array], prefix: str) -> Layer:
     own = {name: arrays[f"{prefix}{name}"] for name in blueprint.arrays}
     if issubclass(blueprint.kind, (BatchNorm, LayerNorm)):
         # These make arrays of that size before they look at what came.
         features = blueprint.config.get("features")
-        if any(array.shape != (features,) for array in own.values()) or not own:
+        if not own or any(array.shape != (features,) for array in own.values()):
             raise ArgumentError(f"{prefix}features", "the size of the layer's arrays", features)
     children = {
-        name: _rebuilt(child, arrays, f"{prefix}{name}.") for name, child in blueprint.children.items()
+        name: rebuild(child, arrays, f"{prefix}{name}.") for name, child in blueprint.children.items()
     }
-    return blueprint.kind.restore(blueprint.config, own, children)
+    layer = blueprint.kind.restore(blueprint.config, own, children)
+    # What a constructor takes silently: children in another order, arrays it converts.
+    where = f"{prefix}{type(layer).__name__}"
+    if list(layer.children()) != list(children):
+        raise ArgumentError(where, f"the children {list(layer.children())}", list(children))
+    for name, array in (layer.own_parameters() | layer.own_buffers()).items():
+        if (array.shape, array.dtype) != (own[name].shape, own[name].dtype):
+            wanted = f"{array.dtype} of shape {array.shape}"
+            raise ArgumentError(f"{where}, {name}", wanted, f"{own[name].dtype} of {own[name].shape}")
+    return layer

@@ -206,6 +206,8 @@ def load_all(path: Any, *, known: Iterable[Any] = ()) -> Saved:
         names = array_names(blueprint, tensors)
         model = rebuild(blueprint, {name: _unpacked(f"model/{name}", tensors) for name in names})
         state = None if header["state"] is None else _state(header["state"], model, tensors)
+        if tensors:
+            raise ArgumentError("arrays", "only those of the model and its state", sorted(tensors))
         return Saved(model, state, dict(header["metadata"]))
     except GbnnError as error:
         raise FileError(f"{path}, {error.where}", error.expected, error.got) from None
@@ -213,23 +215,25 @@ def load_all(path: Any, *, known: Iterable[Any] = ()) -> Saved:
         raise FileError(str(path), "a model saved by gbnn", f"{type(error).__name__}: {error}") from error
 
 
-def _part(name: str, tensors: Mapping[str, Array]) -> Array:
+def _taken(name: str, tensors: dict[str, Array]) -> Array:
     if name not in tensors:
         raise ArgumentError(name, "this array", "none of that name")
-    return tensors[name]
+    return tensors.pop(name)
 
 
-def _unpacked(name: str, tensors: Mapping[str, Array]) -> Weights | Array:
+def _unpacked(name: str, tensors: dict[str, Array]) -> Weights | Array:
     if name in tensors:
-        if _has_nan(tensors[name]):
-            check_finite(name, tensors[name])
-        return tensors[name]
+        array = tensors.pop(name)
+        if _has_nan(array):
+            check_finite(name, array)
+        return array
     ids, starts, targets, shape = (_index(f"{name}/{part}", tensors) for part in (*PARTS, "shape"))
-    values = _part(f"{name}/values", tensors)
-    # Compared, not subtracted: a difference of absurd numbers may overflow and look right.
+    values = _taken(f"{name}/values", tensors)
     fits = starts.size == ids.size + 1 and (starts[0], starts[-1]) == (0, targets.size)
-    if not fits or (starts[1:] <= starts[:-1]).any() or len(shape) != 2:
-        raise ArgumentError(name, "sources, starts, targets and a shape that fit together", "others")
+    # Compared, not subtracted: a difference of absurd numbers may overflow and look right.
+    fits = fits and not (starts[1:] <= starts[:-1]).any()
+    if not fits or values.shape != targets.shape or shape.size != 2:
+        raise ArgumentError(name, "sources, starts, targets, values and a shape that fit together", "others")
     sources = np.repeat(ids, np.diff(starts))
     size = int(shape[0]), int(shape[1])
     weights = Weights.from_coo(sources, targets, values, size, dtype=values.dtype)
@@ -238,18 +242,19 @@ def _unpacked(name: str, tensors: Mapping[str, Array]) -> Weights | Array:
     return weights
 
 
-def _index(name: str, tensors: Mapping[str, Array]) -> Array:
-    array = _part(name, tensors)
+def _index(name: str, tensors: dict[str, Array]) -> Array:
+    array = _taken(name, tensors)
     if array.dtype not in (np.int32, np.int64) or array.ndim != 1:
         raise ArgumentError(name, "a 1-D array of int32 or int64", f"{array.dtype}, shape {array.shape}")
     return array.astype(np.int64)
 
 
-def _state(header: dict[str, Any], model: Layer, tensors: Mapping[str, Array]) -> State:
+def _state(header: dict[str, Any], model: Layer, tensors: dict[str, Array]) -> State:
     slots: dict[str, dict[str, Array]] = {}
     for name in model.parameters():
         prefix = f"slots/{name}/"
-        slots[name] = {k.removeprefix(prefix): a.copy() for k, a in tensors.items() if k.startswith(prefix)}
+        own = [key for key in tensors if key.startswith(prefix)]
+        slots[name] = {key.removeprefix(prefix): tensors.pop(key).copy() for key in own}
     generator = np.random.Generator(BIT_GENERATORS[header["generator"]["bit_generator"]]())
     generator.bit_generator.state = header["generator"]
     state = State(slots, check_int("step", header["step"], 0), generator)

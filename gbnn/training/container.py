@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import zlib
@@ -74,7 +75,8 @@ def write(path: Any, tensors: Mapping[str, Array], text: str) -> None:
         reason = getattr(error, "strerror", None) or error
         raise FileError(str(path), "a file that can be written", reason) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError, ValueError):  # renamed by now, or never made
+            temporary.unlink()
 
 
 def read(path: Any) -> tuple[dict[str, Array], str]:

@@ -30,7 +30,7 @@ class Product(NamedTuple):
 
 @st.composite
 def structures(draw: st.DrawFn) -> tuple[int, Array]:
-    """Draw a batch size and which edges exist, shape (in, out): none, all, empty rows and columns, one neuron."""
+    """Draw a batch size and which edges exist, shape (in, out): from none to all, from one neuron to five."""
     shape = draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
     return draw(st.integers(1, 4)), draw(arrays(np.bool_, shape))
 

@@ -83,6 +83,16 @@ def test_random_of_another_seed_is_another() -> None:
     assert pairs(*first) != pairs(*second)
 
 
+def test_random_of_those_just_dropped_where_it_must() -> None:
+    edges, _ = Edges.from_coo(np.repeat(np.arange(4), 5), np.tile(np.arange(5), 4), (4, 5))
+    dropped, rng = np.arange(0, 20, 2), np.random.default_rng(0)
+    counts = np.zeros((4, 5))
+    for _ in range(1000):
+        counts[random(site_of(edges), dropped, 3, rng)] += 1
+    assert np.abs(counts.ravel()[dropped] - 300).max() < 5 * np.sqrt(300)
+    assert counts.sum() == counts.ravel()[dropped].sum() == 3000
+
+
 def test_random_where_in_x_out_is_beyond_int64() -> None:
     edges, _ = Edges.from_coo([2**59, 0], [0, 2**59], (2**60, 2**60))
     grown = pairs(*random(site_of(edges), np.array([0]), 1000, np.random.default_rng(0)))

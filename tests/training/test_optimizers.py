@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
@@ -274,6 +274,7 @@ def edge_gradient(w: Weights, step: int, quiet: Array) -> Array:
 
 
 @every_case
+@settings(deadline=None)
 @given(data=st.data())
 def test_state_follows_its_edge(case: Case, data: st.DataObject) -> None:
     """Kept edges move on as if nothing had happened; new ones as edges that never had a gradient."""
@@ -359,6 +360,7 @@ def test_numbers_beyond_the_dtype_pass_without_a_warning(case: Case) -> None:
 # -- Parts ---------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(
     numbers=st.lists(st.floats(-1e6, 1e6, width=32), max_size=20),
     max_norm=st.floats(1e-3, 1e3),

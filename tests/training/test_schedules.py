@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gbnn.errors import ArgumentError, GbnnError, KindError
@@ -116,6 +116,7 @@ def test_warm_up_follows_from_its_start() -> None:
     assert [warm_up(0, lambda step: 10.0 + step)(step) for step in range(2)] == [10.0, 11.0]
 
 
+@settings(deadline=None)
 @given(
     first=st.floats(0, 1e3),
     last=st.floats(0, 1e3),
@@ -135,6 +136,7 @@ def test_annealing_stays_between_its_ends_and_never_turns(
         assert schedule(steps) == last
 
 
+@settings(deadline=None)
 @given(steps=st.integers(1, 500), rise=st.floats(0, 1), step=st.integers(0, 1000))
 def test_one_cycle_never_exceeds_its_peak(steps: int, rise: float, step: int) -> None:
     assert 1.0 / 25 / 1e4 <= one_cycle(1.0, steps, rise)(step) <= 1.0
