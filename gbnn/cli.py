@@ -67,10 +67,10 @@ def _parser() -> argparse.ArgumentParser:
         "--optimizer", default="adam", metavar="NAME", help="adam, adamw, sgd, rmsprop, adagrad"
     )
     made.add_argument(
-        "--learning-rate", type=float, default=None, metavar="RATE", help="default 0.001 (sgd 0.1)"
+        "--learning-rate", type=float, default=None, metavar="RATE", help="its peak (default: 0.003 for adam)"
     )
     made.add_argument(
-        "--schedule", default="cosine", metavar="NAME", help="cosine (to 0), constant or one_cycle"
+        "--schedule", default="one_cycle", metavar="NAME", help="one_cycle, cosine (to 0) or constant"
     )
     made.add_argument("--weight-decay", type=float, default=0.0, metavar="RATE")
     made.add_argument("--loss", metavar="NAME", help="default: what suits the data")

@@ -96,6 +96,16 @@ class _Bare(gb.Matrix):  # type: ignore[misc]
     __call__ = __delitem__ = __lshift__ = __setitem__ = _refuse
     _update = build = clear = resize = setdiag = update = _refuse
 
+    # Made when asked for. Kept, as in any other matrix, it would be a circle of references: the loan, and the
+    # arrays with it, would live on until Python looks for circles, many training steps later.
+    @property
+    def ss(self) -> Any:
+        return gb.core.ss.matrix.ss(self)
+
+    @ss.setter
+    def ss(self, value: Any) -> None:
+        pass
+
     # These two need an operand.
     def diag(self, *args: Any, **kwargs: Any) -> gb.Vector:
         return self.T.new().T.new().diag(*args, **kwargs)

@@ -73,8 +73,8 @@ def gradient(site: Site, dropped: Array, count: int, rng: np.random.Generator) -
     return strongest_absent(site.probe, site.kept(dropped), count)
 
 
-# Entries of one block of gradients: 8 MB of float32, which stays in cache while it is searched.
-_BLOCK = 2**21
+# Entries of one block of gradients: the search for the strongest holds about 50 bytes for each.
+_BLOCK = 2**18
 
 
 def strongest_absent(probe: Probe, present: Edges, count: int, *, block: int = _BLOCK) -> tuple[Array, Array]:

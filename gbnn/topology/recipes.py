@@ -52,6 +52,7 @@ def set_(
         when=every_epoch(skip_last=skip_last),
         fraction=fraction if callable(fraction) else constant(fraction),
         start=start,
+        keep_regrown=False,  # only nearly full layers regrow what they dropped, and then it is drawn anew
         layers=not_full if rewire_output else _without_output,
     )
 
