@@ -216,14 +216,9 @@ def _lent(kind: type[_Loan], arrays: tuple[Array, ...], shape: tuple[int, int]) 
     check_status_carg(lib.GrB_Matrix_new(handle, dtype._carg, columns, rows), "Matrix", handle[0])
     loan = kind(handle, arrays)
     bare = _Bare._from_obj(handle, dtype, columns, rows, parent=loan)
-    # Pinned, so that no operation ever finds a reason to convert (and so to free) what it only reads: the
-    # hypersparse before it comes; the full after, as an empty full matrix is made a bitmap of all its places.
-    bare.ss.config["format"] = "by_row"
-    if kind is _ColumnsLoan:
-        bare.ss.config["sparsity_control"] = "hypersparse"
+    # No options are set. GraphBLAS converts what it writes, never what it reads; but setting an option may
+    # convert (and so free) at once: a hypersparse matrix of one column to a sparse one.
     loan.pack()
-    if kind is _FullLoan:
-        bare.ss.config["sparsity_control"] = "full"
     return bare.T
 
 

@@ -33,9 +33,11 @@ def traced() -> Iterator[None]:
     for _ in training.train(tiny, [(np.ones((2, 4)), np.ones((2, 4)))], loss=losses.mse, rewiring=rewiring):
         pass
     gc.collect()
+    gc.disable()  # what waits for it to be freed, in a circle of references, counts
     tracemalloc.start()
     yield
     tracemalloc.stop()
+    gc.enable()
 
 
 def held() -> int:
@@ -118,7 +120,7 @@ def make_batches(loss: losses.Loss, count: int) -> list[tuple[Array, Array]]:
     ids=lambda s: s.name,
 )
 def test_the_peak_of_a_training_step(loss: losses.Loss, traced: None) -> None:
-    """At most 3 times the bytes of weights, optimizer state and activations; in a first step and a warm one."""
+    """At most 3 times the bytes of weights, optimizer state and activations: in a first and a warm step."""
     model = Watched(layers.Linear.random(SIZE, SIZE, nnz=NNZ, bias=False))
     batches = make_batches(loss, 2)
     given = sum(x.nbytes + target.nbytes for x, target in batches)
@@ -134,13 +136,12 @@ def test_the_peak_of_a_training_step(loss: losses.Loss, traced: None) -> None:
         assert weights > 28 * NNZ  # both views are there: 3 indices of 8 bytes and 2 values of 4 an edge
         everything = weights + slots + 3 * ACTIVATION
         # Targets, and the batch that is not this step's, are the test's.
-        print(f"{loss.name} {number}: {(peak() - given + ACTIVATION) / everything:.3f}")
         assert peak() - (given - ACTIVATION) <= 3 * everything
         assert held() - (given - ACTIVATION) <= 1.02 * (everything - ACTIVATION)  # y is still in the step
         assert model.largest <= 1.01 * max(ACTIVATION, 8 * NNZ)
         if number:
-            # What comes and goes in a warm step: y, dy and dx, what the loss keeps, a gradient and an update.
-            assert peak() - before <= 4 * ACTIVATION + 3 * 4 * NNZ
+            # What comes and goes in a warm step: y, dy, dx and what the loss makes; a gradient and an update.
+            assert peak() - before <= 6 * ACTIVATION + 3 * 4 * NNZ
         del step
 
 
@@ -156,6 +157,19 @@ def test_the_peak_of_rewiring(traced: None) -> None:
     step = next(steps)
     assert step.changes
     assert peak() - (given - ACTIVATION) <= 3 * everything
+
+
+def test_the_peak_of_many_steps_is_that_of_one(traced: None) -> None:
+    """Also while Python does not look for circles of references: nothing large may wait for that."""
+    model = layers.Chain(layers.Linear.random(10_000, 10_000, nnz=1000), layers.Relu())
+    x, y = np.ones((BATCH, 10_000), dtype=np.float32), np.arange(BATCH)
+    steps = training.train(model, [(x, y)] * 20, optimizer=training.adam())
+    peaks = []
+    for step in steps:
+        del step
+        peaks.append(peak())
+        tracemalloc.reset_peak()
+    assert max(peaks[2:]) - peaks[1] < x.nbytes / 2
 
 
 def test_memory_does_not_grow(traced: None) -> None:
