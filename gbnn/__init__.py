@@ -4,9 +4,9 @@ import os
 from importlib.metadata import PackageNotFoundError, version
 
 # Three thread pools take turns in one step: GraphBLAS's, numba's and BLAS's. OpenMP's default is that a pool
-# spins after its work and so takes the cores from the next one; measured, a step is then 2 times slower on a
-# quiet machine of two cores and up to 20 times on a busy one (benchmarks/waiting.py). It is read when the
-# OpenMP library loads, so it stands before everything; a value the user has set stays.
+# spins after its work and so takes the cores from the next one; measured on two cores, a step of a small
+# network is then 7 times slower on a quiet machine, more on a busy one (benchmarks/waiting.py). It is read
+# when the OpenMP library loads, so it stands before everything; a value the user has set stays.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from gbnn import data, graph, layers, losses, models, semirings, storage, topology, training

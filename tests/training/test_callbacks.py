@@ -48,9 +48,15 @@ class Epochs:
         return float(self.model.parameters()["weights"][0, 0])
 
 
-def stops(callback: training.Callback, values: list[float], name: str = "val_loss", epochs: int = 99) -> Any:
+def stops(
+    callback: training.Callback,
+    values: list[float],
+    name: str = "val_loss",
+    epochs: int = 99,
+    model: Layer | None = None,
+) -> Any:
     """Return the epoch at which it stops (None: never), and of which epoch the parameters then are."""
-    run = Epochs(epochs)
+    run = Epochs(epochs, model)
     for epoch, value in enumerate(values):
         if callback(run.end(epoch, **{name: value})):
             return epoch, run.now()
@@ -90,8 +96,10 @@ def test_the_last_epoch_restores_too() -> None:
 
 def test_each_training_begins_anew() -> None:
     callback = training.early_stopping(patience=2)
-    assert stops(callback, [1, 2, 3]) == (2, 0)
-    assert stops(callback, [9, 8, 7, 9, 9]) == (4, 2)
+    model = layers.Dense(np.zeros((2, 1)))
+    assert stops(callback, [1, 2, 3], model=model) == (2, 0)
+    assert stops(callback, [9, 8, 7, 9, 9], model=model) == (4, 2)
+    assert stops(callback, [math.nan, 5, 6, 7]) == (3, 1)
 
 
 def test_early_stopping_in_fit() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,19 @@ def nested(depth: int) -> str:
 def test_foreign_files(write: Callable[[Path], Any], words: str, tmp_path: Path) -> None:
     write(tmp_path / "m")
     assert words in str(refused(tmp_path / "m"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+def test_a_file_that_may_not_be_read(good: Path, tmp_path: Path) -> None:
+    (tmp_path / "m").write_bytes(good.read_bytes())
+    (tmp_path / "m").chmod(0)
+    assert "got Permission denied" in str(refused(tmp_path / "m"))
+
+
+def test_paths_that_are_none() -> None:
+    for path in ("a\0b", "x" * 300):
+        with pytest.raises(FileError, match="a whole safetensors file"):
+            load(path)
 
 
 def test_a_model_of_some_depth_is_none_too_deep(tmp_path: Path) -> None:
