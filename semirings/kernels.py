@@ -146,8 +146,16 @@ def bias_adjoint(partials, selective, one, bias, y, dy, dbias):  # type: ignore[
 _VECTOR = {"reassoc", "contract", "nsz"}
 
 
+def _kept_on_disk(function: Callable[..., Any]) -> Any:
+    """Compile, and keep the result for later processes where there is a folder to keep it in."""
+    try:
+        return njit(parallel=True, cache=True, fastmath=_VECTOR)(function)
+    except RuntimeError:  # numba's "no locator available": installation and home are both read-only
+        return njit(parallel=True, fastmath=_VECTOR)(function)
+
+
 @_launched
-@njit(parallel=True, cache=True, fastmath=_VECTOR)
+@_kept_on_disk
 def sampled_product(x, dy, ids, starts, targets, dw):  # type: ignore[no-untyped-def]
     """dw[e] = <x[i], dy[j]> for every edge (the sampled dense-dense product), edges grouped by source."""
     batch = x.shape[1]
@@ -162,7 +170,7 @@ def sampled_product(x, dy, ids, starts, targets, dw):  # type: ignore[no-untyped
 
 
 @_launched
-@njit(parallel=True, cache=True, fastmath=_VECTOR)
+@_kept_on_disk
 def sampled_pairs(x, dy, sources, targets, out):  # type: ignore[no-untyped-def]
     """out[k] = <x[sources[k]], dy[targets[k]]> for any list of pairs."""
     for k in prange(sources.size):
