@@ -2,7 +2,8 @@
 
 python benchmarks/memory.py [--size 100000] [--nnz 1000000] [--batch 32] [--steps 5]
 
-Counted by tracemalloc, which sees the memory of NumPy and GraphBLAS alike; tests/test_memory.py holds the bound.
+Counted by tracemalloc, which sees NumPy's memory and GraphBLAS's alike.
+tests/test_memory.py holds the bound.
 """
 
 from __future__ import annotations

@@ -106,15 +106,20 @@ def check_finite(where: str, array: np.ndarray[Any, Any]) -> None:
         )
 
 
-def check_real(where: str, values: Any) -> np.ndarray[Any, Any]:
-    """Return `values` as an array if they are real numbers (integers and bool count), or raise KindError."""
+def check_array(where: str, values: Any, kinds: str, expected: str) -> np.ndarray[Any, Any]:
+    """Return `values` as an array if its dtype is of one of these kinds (NumPy's letters), or raise."""
     try:
         array = np.asarray(values)
-    except ValueError:  # a list of lists of different lengths
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "fiub":
-        raise KindError(where, "real numbers", f"{type(values).__name__} of {array.dtype}")
+    except (RuntimeError, TypeError, ValueError):  # such as a list of lists of different lengths
+        raise KindError(where, expected, type(values).__name__) from None
+    if array.dtype.kind not in kinds:
+        raise KindError(where, expected, f"{type(values).__name__} of dtype {array.dtype}")
     return array
+
+
+def check_real(where: str, values: Any, expected: str = "real numbers") -> np.ndarray[Any, Any]:
+    """Return `values` as an array if they are real numbers (integers and bool count), or raise KindError."""
+    return check_array(where, values, "fiub", expected)
 
 
 def generator(where: str, seed: int | np.random.Generator) -> np.random.Generator:

@@ -55,7 +55,7 @@ def distinct_edges(
         raise ArgumentError("exclude", f"edges of a {rows} x {columns} layer", f"shape {exclude.shape}")
     places = rows * columns
     free = places - (exclude.nnz if exclude is not None else 0)
-    check_int("nnz", count, 0)
+    count = check_int("nnz", count, 0)
     if count > free:
         what = "places" if exclude is None else "free places"
         raise ArgumentError("nnz", f"at most {free}, the {what} of a {rows} x {columns} layer", count)

@@ -7,29 +7,16 @@ from typing import Any
 
 import graphblas as gb
 import numpy as np
-import scipy.sparse as sp
 from graphblas.core.matrix import TransposedMatrix
 
-from gbnn import storage
-from gbnn.edges import Change, Edges, check_indices, shape_of
-from gbnn.errors import ArgumentError, KindError, check_finite, check_float, check_real
+from gbnn import convert, storage
+from gbnn.convert import cast, real_dtype
+from gbnn.edges import Change, Edges, check_indices
+from gbnn.errors import ArgumentError, KindError, check_finite, check_real
 
-__all__ = ["Change", "Weights"]
+__all__ = ["Change", "Weights", "real_dtype"]
 
 Array = np.ndarray[Any, Any]
-
-DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
-
-
-def real_dtype(where: str, dtype: Any) -> np.dtype[Any]:
-    """Return float32 or float64, or raise KindError."""
-    try:
-        kind: np.dtype[Any] = np.dtype(object if dtype is None else dtype)
-    except TypeError:
-        kind = np.dtype(object)
-    if kind not in DTYPES:
-        raise KindError(where, "float32 or float64", dtype)
-    return kind
 
 
 class Weights:
@@ -111,7 +98,7 @@ class Weights:
         """
         kind = real_dtype("dtype", dtype)
         edges, order = Edges.from_coo(sources, targets, shape)
-        array = _cast(check_real("values", values), kind)
+        array = cast(check_real("values", values), kind)
         if array.ndim == 0:
             array = np.full(edges.nnz, array, dtype=kind)
         if array.shape != (edges.nnz,):
@@ -132,11 +119,8 @@ class Weights:
         >>> Weights.from_scipy(sp.eye_array(4, format="csr")).nnz
         4
         """
-        if not sp.issparse(matrix) or matrix.ndim != 2:
-            raise KindError("matrix", "a 2-D SciPy sparse matrix or array", type(matrix).__name__)
-        coo = matrix.tocoo()
-        dtype = _usual(coo.dtype) if dtype is None else dtype
-        return cls.from_coo(coo.row, coo.col, coo.data, coo.shape, dtype=dtype)
+        given = convert.of_scipy(matrix)
+        return cls.from_coo(*given, dtype=given.dtype if dtype is None else dtype)
 
     @classmethod
     def from_dense(cls, array: Any, *, threshold: float = 0.0, dtype: Any = None) -> Weights:
@@ -148,16 +132,8 @@ class Weights:
         >>> Weights.from_dense([[0.0, 2.0], [0.1, -3.0]], threshold=0.5).to_coo()[:2]
         (array([0, 1]), array([1, 1]))
         """
-        dense = check_real("array", array)
-        threshold = check_float("threshold", threshold)
-        if dense.ndim != 2:
-            raise ArgumentError("array", "2 dimensions (in, out)", f"shape {dense.shape}")
-        dtype = _usual(dense.dtype) if dtype is None else dtype
-        dense = _cast(dense, real_dtype("dtype", dtype))
-        shape_of(dense.shape)
-        check_finite("array", dense)
-        rows, columns = np.nonzero(np.abs(dense) > threshold)
-        return cls.from_coo(rows, columns, dense[rows, columns], dense.shape, dtype=dtype)
+        given = convert.of_dense(array, threshold, dtype)
+        return cls.from_coo(*given, dtype=given.dtype)
 
     @classmethod
     def from_graphblas(cls, matrix: gb.Matrix, *, dtype: Any = None) -> Weights:
@@ -170,11 +146,8 @@ class Weights:
         >>> Weights.from_graphblas(gb.Matrix.from_coo([0], [2**59], 1.5, nrows=1, ncols=2**60)).nnz
         1
         """
-        if not isinstance(matrix, (gb.Matrix, TransposedMatrix)):
-            raise KindError("matrix", "a graphblas.Matrix", type(matrix).__name__)
-        rows, columns, values = matrix.to_coo()
-        dtype = _usual(values.dtype) if dtype is None else dtype
-        return cls.from_coo(rows, columns, values, matrix.shape, dtype=dtype)
+        given = convert.of_graphblas(matrix)
+        return cls.from_coo(*given, dtype=given.dtype if dtype is None else dtype)
 
     def to_coo(self) -> tuple[Array, Array, Array]:
         """Return copies of sources, targets (int64) and values, each of shape (nnz,)."""
@@ -182,29 +155,15 @@ class Weights:
 
     def to_scipy(self) -> Any:
         """Return a `scipy.sparse.csr_array` of shape (in, out); it takes O(nnz + in) memory."""
-        if self.in_features > 2**31:
-            limit = "at most 2**31 inputs, for a row pointer each (to_coo has no such limit)"
-            raise ArgumentError("to_scipy", limit, self.in_features)
-        ids, starts, _ = self._edges.by_source
-        counts = np.zeros(self.in_features + 1, dtype=np.int64)
-        counts[ids + 1] = np.diff(starts)
-        parts = (self._values.copy(), self.targets.copy(), np.cumsum(counts, out=counts))
-        return sp.csr_array(parts, shape=self.shape)
+        return convert.to_scipy(self._edges, self._values)
 
     def to_dense(self) -> Array:
         """Return a 2-D array, shape (in, out), zero where there is no edge (for small layers)."""
-        if self.in_features * self.out_features > 2**31:
-            raise ArgumentError(
-                "to_dense", "at most 2**31 entries", f"{self.in_features} x {self.out_features}"
-            )
-        dense = np.zeros(self.shape, dtype=self.dtype)
-        dense[self.sources, self.targets] = self._values
-        return dense
+        return convert.to_dense(self._edges, self._values)
 
     def to_graphblas(self) -> gb.Matrix:
         """Return a `graphblas.Matrix` of its own memory, shape (in, out)."""
-        rows, columns, values = self.to_coo()
-        return gb.Matrix.from_coo(rows, columns, values, nrows=self.in_features, ncols=self.out_features)
+        return convert.to_graphblas(self._edges, self._values)
 
     # -- What it is ----------------------------------------------------------------------------------------
 
@@ -385,7 +344,7 @@ class Weights:
         kept = np.flatnonzero(keep)
         if kept.size + gone.size != self.nnz:
             raise ArgumentError("drop", "each position once", f"{gone.size} positions, some twice")
-        added = _cast(check_real("values", values), self.dtype)
+        added = cast(check_real("values", values), self.dtype)
         if added.shape not in ((), (fresh,)):
             raise ArgumentError("values", f"{fresh} values, one for each new edge, or a scalar", added.shape)
         check_finite("values", added)
@@ -403,12 +362,3 @@ class Weights:
         self._reset_views()
         self._version = version
         return change
-
-
-def _usual(dtype: Any) -> type[np.floating[Any]]:
-    return np.float64 if dtype == np.float64 else np.float32
-
-
-def _cast(array: Array, dtype: np.dtype[Any]) -> Array:
-    with np.errstate(over="ignore"):  # what overflows becomes infinite and is reported as such
-        return array.astype(dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gbnn.errors import ArgumentError, KindError
+from gbnn.errors import ArgumentError, check_real
 from gbnn.semirings.routes import adjoint_by_kernel, by_kernel
 from gbnn.weights import Weights
 
@@ -23,12 +24,16 @@ Adjoint = Callable[
 """(semiring, x, weights, bias, y, dy, inputs) -> (dx, gradient of the weights, gradient of the bias)."""
 
 
+def _always(x: Array, weights: Weights) -> bool:
+    return True
+
+
 class Route(NamedTuple):
     """One way to compute a product: tried in order, the first that applies serves."""
 
     name: str
     forward: Forward
-    applies: Callable[[Array, Weights], bool] = lambda x, weights: True
+    applies: Callable[[Array, Weights], bool] = _always
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,6 +99,16 @@ class Semiring:
     def __repr__(self) -> str:
         return self.name
 
+    # Nothing of it changes, so a copy is the semiring itself; a built-in one is pickled by its name.
+    def __copy__(self) -> Semiring:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Semiring:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return (_built_in, (self.name,)) if _built_in(self.name) is self else super().__reduce_ex__(protocol)
+
     def product(
         self, x: Array, weights: Weights, bias: Array | None = None, *, route: str | None = None
     ) -> tuple[Array, Callable[..., tuple[Array | None, dict[str, Any]]]]:
@@ -153,18 +168,17 @@ class Semiring:
         return y, pullback
 
 
+def _built_in(name: str) -> Any:
+    return getattr(importlib.import_module("gbnn.semirings"), name, None)
+
+
 def fit(where: str, array: Any, shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> Array:
-    """Return an array of this shape (None: any number but 0) and dtype, in Fortran order, or raise."""
-    try:
-        came = np.asarray(array)
-    except (RuntimeError, TypeError, ValueError):
-        raise KindError(where, "an array of real numbers", type(array).__name__) from None
-    if came.dtype.kind not in "fiub":
-        raise KindError(where, "real numbers", came.dtype)
+    """Return an array of this shape (None: any number but 0) and dtype, aligned, in Fortran order, or raise."""
+    came = check_real(where, array, "a rectangular array of real numbers")
     if came.ndim != len(shape) or any(
         size == 0 if n is None else size != n for n, size in zip(shape, came.shape, strict=True)
     ):
         wanted = ", ".join("batch" if n is None else str(n) for n in shape)
         raise ArgumentError(where, f"shape ({wanted}{',' * (len(shape) == 1)})", f"shape {came.shape}")
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and shows
-        return np.asfortranarray(came, dtype=dtype)
+        return np.require(came, dtype, "FA")

@@ -125,6 +125,12 @@ def test_what_is_no_count_is_refused(count):
         distinct_edges(np.random.default_rng(0), (2, 3), count)
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int32, np.int64])
+@pytest.mark.parametrize("side", [20, BIG])
+def test_a_count_of_numpy_is_a_count(side, kind):
+    assert draw((side, side), kind(200)) == draw((side, side), 200)
+
+
 @pytest.mark.parametrize("shape", [(0, 1), (1, BIG + 1), (1.5, 2), (2,), None])
 def test_what_is_no_shape_is_refused(shape):
     with pytest.raises(GbnnError):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gbnn.data.checks import check_csr, check_values, is_sparse, real_array, real_csr
-from gbnn.errors import ArgumentError, KindError, check_int, generator
+from gbnn.errors import ArgumentError, check_int, generator
+from gbnn.weights import real_dtype
 
 __all__ = ["Batches", "batches"]
 
@@ -87,7 +88,7 @@ class Batches:
         drop_last: bool = False,
         dtype: Any = np.float32,
     ) -> None:
-        self.dtype = _float_dtype(dtype)
+        self.dtype = real_dtype("dtype", dtype)
         self._x = _samples(x, self.dtype)
         self.rows, self.features = (int(n) for n in self._x.shape)
         self._y = None if y is None else _targets(y, self.rows)
@@ -168,16 +169,6 @@ def batches(
     (1, 3) True [7]
     """
     return Batches(x, y, batch_size, seed=seed, shuffle=shuffle, drop_last=drop_last, dtype=dtype)
-
-
-def _float_dtype(dtype: Any) -> np.dtype[Any]:
-    try:
-        kind: np.dtype[Any] = np.dtype(dtype)
-    except TypeError:
-        kind = np.dtype(object)
-    if kind not in (np.float32, np.float64):
-        raise KindError("dtype", "float32 or float64", dtype)
-    return kind
 
 
 def _samples(x: Any, dtype: np.dtype[Any]) -> Any:

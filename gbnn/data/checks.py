@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gbnn.errors import ArgumentError, KindError, NonFiniteError, check_finite
+from gbnn.errors import ArgumentError, KindError, NonFiniteError, check_finite, check_real
 
 __all__ = ["check_csr", "check_values", "real_array", "real_csr"]
 
@@ -22,12 +22,7 @@ def real_array(where: str, values: Any) -> Array:
     KindError
         If it is not rectangular, or holds anything but booleans, integers and floats.
     """
-    try:
-        array: Array = np.asarray(values)
-    except ValueError:
-        raise KindError(where, "a rectangular array of numbers", type(values).__name__) from None
-    if array.dtype.kind not in "fiub":
-        raise KindError(where, "real numbers", f"dtype {array.dtype}")
+    array: Array = check_real(where, values, "a rectangular array of real numbers")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

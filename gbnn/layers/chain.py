@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gbnn.errors import ArgumentError, KindError
-from gbnn.layers.activations import as_output_gradient
-from gbnn.layers.layer import Gradients, Layer, Pullback, as_batch
+from gbnn.layers.layer import Gradients, Layer, Pullback, as_batch, as_output_gradient
 
 __all__ = ["Chain", "Concatenate", "Parallel", "Residual"]
 

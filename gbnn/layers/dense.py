@@ -8,9 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from gbnn.errors import ArgumentError, KindError, check_finite, check_int, generator
-from gbnn.layers.activations import as_output_gradient
 from gbnn.layers.init import Initializer, drawn, he
-from gbnn.layers.layer import Gradients, Layer, Parameter, Pullback, as_batch
+from gbnn.layers.layer import Gradients, Layer, Parameter, Pullback, as_batch, as_output_gradient
 from gbnn.semirings.semiring import fit
 from gbnn.weights import real_dtype
 

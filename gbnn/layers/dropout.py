@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from gbnn.errors import ArgumentError, check_float, check_int
-from gbnn.layers.activations import as_output_gradient
-from gbnn.layers.layer import Array, Gradients, Layer, Pullback, as_batch
+from gbnn.layers.layer import Array, Gradients, Layer, Pullback, as_batch, as_output_gradient
 
 __all__ = ["Dropout"]
 

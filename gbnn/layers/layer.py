@@ -8,10 +8,10 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from gbnn.errors import ArgumentError, KindError
+from gbnn.errors import ArgumentError, KindError, check_real
 from gbnn.weights import Weights
 
-__all__ = ["Gradients", "Layer", "Parameter", "Pullback", "as_batch"]
+__all__ = ["Gradients", "Layer", "Parameter", "Pullback", "as_batch", "as_output_gradient"]
 
 Array = np.ndarray[Any, Any]
 Parameter = Weights | Array
@@ -190,21 +190,22 @@ def as_batch(where: str, x: Any, features: int | None = None, dtype: np.dtype[An
     ArgumentError, KindError
         If `x` is not 2-D, has no rows, another number of columns, or is not of real numbers.
     """
-    if not isinstance(x, np.ndarray):
-        if hasattr(x, "nnz") or hasattr(x, "nvals"):
-            raise KindError(
-                where, "a dense array (data.batches makes rows of SciPy CSR dense)", type(x).__name__
-            )
-        try:
-            x = np.asarray(x)
-        except (RuntimeError, TypeError, ValueError):
-            raise KindError(where, "a rectangular array of numbers", type(x).__name__) from None
-    if x.dtype.kind not in "fiub":
-        raise KindError(where, "real numbers", x.dtype)
+    if hasattr(x, "nnz") or hasattr(x, "nvals"):
+        dense = "a dense array (data.batches makes rows of SciPy CSR dense)"
+        raise KindError(where, dense, type(x).__name__)
+    x = check_real(where, x, "a rectangular array of real numbers")
     if x.ndim != 2 or x.shape[0] == 0 or (features is not None and x.shape[1] != features):
         wanted = "(batch, features)" if features is None else f"(batch, {features})"
         raise ArgumentError(where, f"a batch of shape {wanted} with at least one row", f"shape {x.shape}")
     if dtype is None:
         dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.dtype(np.float32)
     with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and shows
-        return np.asfortranarray(x, dtype=dtype)
+        return np.require(x, dtype, "FA")  # GraphBLAS reads no array at an odd address
+
+
+def as_output_gradient(where: str, dy: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return `dy` in the shape and dtype of a layer's output, in Fortran order, or raise naming `where`."""
+    batch: Array = as_batch(where, dy, shape[1], dtype)
+    if batch.shape != shape:  # one row would be broadcast silently
+        raise ArgumentError(where, f"the shape of the output, {shape}", batch.shape)
+    return batch

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gbnn.errors import ArgumentError, check_float, check_int
-from gbnn.layers.activations import as_output_gradient
-from gbnn.layers.layer import Array, Gradients, Layer, Parameter, Pullback, as_batch
+from gbnn.layers.layer import Array, Gradients, Layer, Parameter, Pullback, as_batch, as_output_gradient
 from gbnn.weights import real_dtype
 
 __all__ = ["BatchNorm", "LayerNorm"]

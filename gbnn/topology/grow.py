@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, check_int
+from gbnn.errors import ArgumentError, NonFiniteError, check_int
 from gbnn.sampling import distinct_edges
 from gbnn.semirings import Probe
 from gbnn.topology.site import Site
@@ -102,6 +102,8 @@ def strongest_absent(probe: Probe, present: Edges, count: int, *, block: int = _
     ArgumentError
         If there are fewer absent edges than `count`, the layer has more than 2**44 places, or `probe` and
         `present` are of different shapes.
+    NonFiniteError
+        If a derivative by an absent edge is NaN or infinite.
 
     Examples
     --------
@@ -134,6 +136,9 @@ def strongest_absent(probe: Probe, present: Edges, count: int, *, block: int = _
         held = slice(starts[first], starts[last])
         inside = np.repeat(ids[first:last], np.diff(starts[first : last + 1])) - start
         size[sources[held], inside] = -1
+        if not np.isfinite(size.max()):  # NaN is the largest of any
+            wanted = "finite derivatives by absent edges"
+            raise NonFiniteError("gradient growth", wanted, f"{size.max()} at targets {start} to {stop - 1}")
         better = size > worst
         better[:row] |= size[:row] == worst
         i, j = np.nonzero(better)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.edges import Change
-from gbnn.errors import ArgumentError, KindError, check_float
+from gbnn.edges import Change, check_indices
+from gbnn.errors import ArgumentError, KindError, check_float, check_int
 from gbnn.layers import Initializer, zeros
 from gbnn.layers.init import drawn
 from gbnn.topology.clock import Clock, Fraction, When
@@ -132,18 +132,13 @@ class Rewiring:
         """
         chosen = [site for site in places if self.layers(site)]
         fraction = check_float("fraction", self.fraction(clock), 0, 1)
-        dropped = [self.prune(site, fraction, rng) for site in chosen]
-        total = sum(gone.size for gone in dropped)
-        counts = self.allocate(chosen, [gone.size for gone in dropped])
-        if len(counts) != len(chosen) or sum(counts) != total:
-            raise ArgumentError("allocate", f"{len(chosen)} counts, {total} edges in all", counts)
+        dropped = [_positions(site, self.prune(site, fraction, rng)) for site in chosen]
+        before = [gone.size for gone in dropped]
+        counts = _counts(self.allocate(chosen, before), len(chosen), sum(before))
         grown = [
-            self.grow(site, gone, count, rng)
+            _ends(site, count, self.grow(site, gone, count, rng))
             for site, gone, count in zip(chosen, dropped, counts, strict=True)
         ]
-        for site, count, (sources, _) in zip(chosen, counts, grown, strict=True):
-            if len(sources) != count:
-                raise ArgumentError(f"grow, {site.name}", f"{count} edges", len(sources))
         return [
             self._change(site, gone, *new, rng)
             for site, gone, new in zip(chosen, dropped, grown, strict=True)
@@ -161,15 +156,47 @@ class Rewiring:
                 raise ArgumentError(f"grow, {site.name}", "each edge once, and none that is kept", "others")
             dropped, sources, targets = gone, sources[position < 0], targets[position < 0]
         change = site.weights.rewire(dropped, sources, targets)
+        for name, slot in site.slots.items():  # at once, whatever comes of the values
+            site.slots[name] = change.carry(slot)
         new = change.new
         if new.size and self.start is not zeros:
             fan_in, fan_out = site.weights.edges.fans()
             values = site.weights.values.copy()
             values[new] = drawn(self.start, rng, fan_in[new], fan_out[new], values.dtype)
             site.weights.assign(values)
-        for name, slot in site.slots.items():
-            site.slots[name] = change.carry(slot)
         return Rewired(site.name, change, int(again.size))
+
+
+def _positions(site: Site, gone: Any) -> Array:
+    """Return what a prune rule gave as distinct positions, or raise."""
+    where = f"prune, {site.name}"
+    positions = check_indices(where, gone, site.weights.nnz)
+    if np.unique(positions).size < positions.size:
+        raise ArgumentError(where, "each position once", f"{positions.size} positions, some twice")
+    return positions
+
+
+def _counts(counts: Any, layers: int, total: int) -> list[int]:
+    """Return what an allocation gave as numbers of edges that sum to `total`, or raise."""
+    if not isinstance(counts, Sequence | np.ndarray):
+        raise KindError("allocate", "a list of counts", type(counts).__name__)
+    each = [check_int("allocate", count, 0) for count in counts]
+    if len(each) != layers or sum(each) != total:
+        raise ArgumentError("allocate", f"{layers} counts, {total} edges in all", each)
+    return each
+
+
+def _ends(site: Site, count: int, grown: Any) -> tuple[Array, Array]:
+    """Return what a grow rule gave as the sources and targets of `count` edges, or raise."""
+    where = f"grow, {site.name}"
+    if not isinstance(grown, tuple | list) or len(grown) != 2:
+        raise KindError(where, "a pair (sources, targets)", type(grown).__name__)
+    ends = []
+    for side, came, size in zip(("sources", "targets"), grown, site.weights.shape, strict=True):
+        ends.append(check_indices(f"{where}, {side}", came, size))
+        if ends[-1].size != count:
+            raise ArgumentError(f"{where}, {side}", f"{count} edges", ends[-1].size)
+    return ends[0], ends[1]
 
 
 def sites(

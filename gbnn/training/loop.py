@@ -14,7 +14,16 @@ from gbnn.layers import Chain, Concatenate, Gradients, Layer, Parallel, Residual
 from gbnn.losses import Loss, cross_entropy
 from gbnn.topology import Clock, Rewired, Rewiring, sites
 from gbnn.training.optimizers import adam
-from gbnn.training.state import State, Step, check_loss, check_model, model_dtype, naming, values
+from gbnn.training.state import (
+    State,
+    Step,
+    check_apart,
+    check_loss,
+    check_model,
+    model_dtype,
+    naming,
+    values,
+)
 from gbnn.training.transform import Transform
 from gbnn.weights import Weights
 
@@ -63,12 +72,13 @@ def train(
     NonFiniteError
         If a batch, the loss or a gradient holds NaN or infinity; it names the batch and the layer.
     ArgumentError, KindError
-        If a batch does not fit the model or the loss.
+        If a batch does not fit the model or the loss, or layers of the model share parameters.
 
     Notes
     -----
-    What is raised over a batch names it, and nothing of that batch is trained on: parameters and buffers
-    are as they were before it.
+    What is raised over a batch names it. If it is the batch, the loss or a gradient, nothing of that batch is
+    trained on: parameters and buffers are as they were before it. (A rewiring rule that fails may do so after
+    the update.)
 
     Examples
     --------
@@ -84,6 +94,7 @@ def train(
     (99, True)
     """
     check_model(model)
+    check_apart(model)
     check_loss(loss)
     check_int("epochs", epochs, 1)
     if not isinstance(batches, Iterable):

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.errors import GbnnError, KindError, generator
+from gbnn.errors import ArgumentError, GbnnError, KindError, generator
 from gbnn.layers import Layer
 from gbnn.losses import Loss
 from gbnn.topology import Rewired
 from gbnn.training.transform import Transform
 from gbnn.weights import Weights
 
-__all__ = ["State", "Step", "check_loss", "check_model", "model_dtype", "naming", "values"]
+__all__ = ["State", "Step", "check_apart", "check_loss", "check_model", "model_dtype", "naming", "values"]
 
 Array = np.ndarray[Any, Any]
 
@@ -97,6 +97,17 @@ def check_model(model: Any) -> None:
     """Raise KindError unless `model` is a Layer."""
     if not isinstance(model, Layer):
         raise KindError("model", "a gbnn Layer", type(model).__name__)
+
+
+def check_apart(model: Layer) -> None:
+    """Raise ArgumentError if two layers of a model share a parameter.
+
+    Each would train it with optimizer state of its own, which is not the step of either optimizer.
+    """
+    first: dict[int, str] = {}
+    for name, parameter in model.parameters().items():
+        if (other := first.setdefault(id(parameter), name)) != name:
+            raise ArgumentError("model", "layers that share no parameters", f"{other!r} as {name!r}, too")
 
 
 def check_loss(loss: Any) -> None:

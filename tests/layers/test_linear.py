@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.loans import misaligned
 
 from gbnn import semirings, storage
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
@@ -209,6 +210,18 @@ def test_the_bias_is_the_layers_own():
     assert not given_bias.any()
     infinite = np.array([np.inf, 0.0])
     assert np.isposinf(Linear(layer.weights, infinite, semirings.min_plus).bias[0])  # no bias there
+
+
+def test_arrays_at_odd_addresses_are_taken_as_any():
+    x, dy = np.asfortranarray(np.ones((2, 6)), np.float32), np.asfortranarray(np.ones((2, 9)), np.float32)
+    layer = Linear.random(6, 9, nnz=20, seed=0)
+    y, pullback = layer.forward(x)
+    odd_y, odd_pullback = layer.forward(misaligned(x))
+    assert np.array_equal(odd_y, y)
+    (dx, gradients), (odd_dx, odd) = pullback(dy), odd_pullback(misaligned(dy))
+    assert np.array_equal(odd_dx, dx)
+    assert np.array_equal(odd["weights"], gradients["weights"])
+    assert np.array_equal(odd["bias"], gradients["bias"])
 
 
 def test_numbers_too_large_for_float32_become_infinite():

@@ -11,22 +11,28 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.adjoint import numeric_gradient, numeric_weight_gradient
-from support.products import DIFFERENTIABLE, DTYPES, SEMIRINGS, biases, scattered_products, tied_products
+from support.products import (
+    DIFFERENTIABLE,
+    DTYPES,
+    SEMIRINGS,
+    biases,
+    both_dtypes,
+    ordinary,
+    scattered_products,
+    tied_products,
+)
 
 from gbnn import semirings, storage
 from gbnn.errors import ArgumentError, GbnnError, KindError
-from gbnn.semirings import EdgeGradient, Probe, definition, kernels, log_plus, plus_times
-from gbnn.semirings.log import _fits_exponentials
+from gbnn.semirings import definition, kernels, log_plus, plus_times
 from gbnn.semirings.routes import adjoint_by_kernel
 from gbnn.weights import Weights
 
 FORWARD_ONLY = ["any_pair", "lor_land", "plus_pair"]
 INFINITE = ["log_plus", "max_min", "max_plus", "min_max", "min_plus"]
 REQUIRED = sorted([*INFINITE, *FORWARD_ONLY, "max_times", "min_times", "plus_min", "plus_times"])
-
 every = pytest.mark.parametrize("semiring", SEMIRINGS.values(), ids=str)
 differentiable = pytest.mark.parametrize("semiring", DIFFERENTIABLE, ids=str)
-both_dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 drawn = settings(deadline=None, max_examples=30)  # a first example compiles
 
 
@@ -44,6 +50,7 @@ def test_table():
 
 
 # -- Laws ----------------------------------------------------------------------------------------------------
+
 
 LAWS = {
     "add_associates": lambda s, a, b, c: (s.add(s.add(a, b), c), s.add(a, s.add(b, c))),
@@ -66,7 +73,6 @@ LAWS = {
     "annihilates_left": lambda s, a, b, c: (s.multiply(s.identity, a), s.identity),
     "annihilates_right": lambda s, a, b, c: (s.multiply(a, s.identity), s.identity),
 }
-
 # Where a law does not hold, and three numbers that show it.
 EXCEPTIONS = {
     ("plus_min", "distributes_left"): (1.0, 1.0, 1.0),  # min(1, 1 + 1) = 1, but min(1, 1) + min(1, 1) = 2
@@ -318,176 +324,6 @@ def test_threads_change_no_bit(name, samples):
         storage.set_threads(before)
     for one, many in zip(*found, strict=True):
         np.testing.assert_array_equal(one, many)
-
-
-# -- log_plus ------------------------------------------------------------------------------------------------
-
-
-@both_dtypes
-def test_log_plus_with_a_huge_spread_takes_the_kernel_and_stays_exact(dtype):
-    weights = Weights.from_coo([0, 1, 1], [0, 0, 1], [0.0, -1.0, 2.0], (2, 2), dtype=dtype)
-    x = np.asfortranarray([[0.0, -2000.0], [3000.0, -5.0]], dtype=dtype)
-    assert not _fits_exponentials(x, weights)
-    y, pullback = log_plus.product(x, weights)
-    expected = np.logaddexp.reduce([[[0, -1998], [3000, -3]], [[-2001, -np.inf], [-6, -np.inf]]], axis=0)
-    np.testing.assert_array_equal(y, expected)
-    np.testing.assert_array_equal(y, log_plus.product(x, weights, route="kernel")[0])
-    lost = log_plus.product(x, weights, route="isomorphism")[0]
-    assert np.isneginf(lost[0, 1])  # what the kernel is there for
-    dx, gradients = pullback(np.ones_like(y))
-    np.testing.assert_array_equal(dx, [[1, 1], [1, 1]])
-    np.testing.assert_array_equal(gradients["weights"], [2, 0, 2])
-
-
-@both_dtypes
-@pytest.mark.parametrize("level", [0.0, 1e4, -1e4])
-def test_log_plus_routes_agree_up_to_the_spread_that_fits(dtype, level):
-    rng = np.random.default_rng(0)
-    spread = 34.0 if dtype == np.float32 else 290.0
-    weights = Weights.from_dense(rng.uniform(-spread / 2, spread / 2, (6, 4)).astype(dtype))
-    x = np.asfortranarray(level + rng.uniform(-spread / 2, spread / 2, (5, 6)), dtype=dtype)
-    bias = np.linspace(-2000, 2000, 4).astype(dtype)
-    assert _fits_exponentials(x, weights)
-    near = {"rtol": 0, "atol": 64 * np.finfo(dtype).eps * (spread + abs(level))}
-    for b in (None, bias):
-        y, pullback = log_plus.product(x, weights, b, route="isomorphism")
-        np.testing.assert_allclose(y, log_plus.product(x, weights, b, route="kernel")[0], **near)
-        dy = np.asfortranarray(rng.standard_normal(y.shape), dtype=dtype)
-        dx, gradients = pullback(dy)
-        dx_kernel, dw_kernel, _ = adjoint_by_kernel(log_plus, x, weights, b, y, dy, True)
-        np.testing.assert_allclose(dx, dx_kernel, **near)
-        np.testing.assert_allclose(gradients["weights"], dw_kernel, **near)
-        assert isinstance(gradients["weights"], EdgeGradient)  # so the isomorphism served
-
-
-def test_log_plus_of_nothing_but_minus_infinity_and_a_low_bias():
-    weights = Weights.from_dense(np.ones((2, 2)))
-    x = np.array([[-np.inf, -np.inf], [0.0, -np.inf]])
-    y, pullback = log_plus.product(x, weights, np.array([-1000.0, 0.0]))
-    np.testing.assert_allclose(y, [[-1000, 0], [1, np.log(np.e + 1)]])
-    dx, gradients = pullback(np.ones((2, 2)))
-    share = np.e / (1 + np.e)
-    np.testing.assert_allclose(dx, [[0, 0], [1 + share, 0]])
-    np.testing.assert_allclose(gradients["weights"], [1, share, 0, 0])
-    np.testing.assert_allclose(gradients["bias"], [1, 1 + 1 - share])
-
-
-def test_log_plus_is_torch_logsumexp():
-    torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(1)
-    mask = rng.random((7, 5)) < 0.4
-    mask[0] = True
-    dense = np.where(mask, rng.standard_normal(mask.shape), -np.inf)
-    rows, columns = np.nonzero(mask)
-    weights = Weights.from_coo(rows, columns, dense[mask], mask.shape, dtype=np.float64)
-    x, dy = rng.standard_normal((4, 7)), rng.standard_normal((4, 5))
-    tx, tw = torch.tensor(x, requires_grad=True), torch.tensor(dense, requires_grad=True)
-    ty = torch.logsumexp(tx[:, :, None] + tw, dim=1)
-    ty.backward(torch.tensor(dy))
-    y, pullback = log_plus.product(x, weights)
-    dx, gradients = pullback(dy)
-    np.testing.assert_allclose(y, ty.detach().numpy(), rtol=1e-13)
-    np.testing.assert_allclose(dx, tx.grad.numpy(), rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(gradients["weights"], tw.grad.numpy()[mask], rtol=1e-12, atol=1e-13)
-
-
-# -- plus_times and its gradients ----------------------------------------------------------------------------
-
-
-def ordinary(dtype=np.float64, seed=0):
-    rng = np.random.default_rng(seed)
-    mask = rng.random((13, 9)) < 0.3
-    weights = Weights.from_dense(np.where(mask, rng.standard_normal(mask.shape), 0).astype(dtype))
-    x, dy = rng.standard_normal((6, 13)), rng.standard_normal((6, 9))
-    return (
-        np.asfortranarray(x, dtype),
-        weights,
-        rng.standard_normal(9).astype(dtype),
-        np.asfortranarray(dy, dtype),
-    )
-
-
-@both_dtypes
-def test_plus_times_is_the_dense_product(dtype):
-    x, weights, bias, dy = ordinary(dtype)
-    near = {"rtol": 1e-5, "atol": 1e-5} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-12}
-    dense = weights.to_dense()
-    y, pullback = plus_times.product(x, weights, bias)
-    dx, gradients = pullback(dy)
-    np.testing.assert_allclose(y, x @ dense + bias, **near)
-    np.testing.assert_allclose(dx, dy @ dense.T, **near)
-    np.testing.assert_allclose(gradients["weights"], (x.T @ dy)[weights.sources, weights.targets], **near)
-    np.testing.assert_allclose(gradients["bias"], dy.sum(axis=0), **near)
-
-
-def test_plus_times_is_torch():
-    torch = pytest.importorskip("torch")
-    x, weights, bias, dy = ordinary()
-    tensors = [
-        torch.tensor(np.ascontiguousarray(a), requires_grad=True) for a in (x, weights.to_dense(), bias)
-    ]
-    ty = tensors[0] @ tensors[1] + tensors[2]
-    ty.backward(torch.tensor(np.ascontiguousarray(dy)))
-    y, pullback = plus_times.product(x, weights, bias)
-    dx, gradients = pullback(dy)
-    dw = tensors[1].grad.numpy()[weights.sources, weights.targets]
-    came = (y, dx, gradients["weights"], gradients["bias"])
-    wanted = (ty.detach().numpy(), tensors[0].grad.numpy(), dw, tensors[2].grad.numpy())
-    for a, b in zip(came, wanted, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
-
-
-def test_edge_gradient_is_computed_once_and_when_asked(monkeypatch):
-    calls = []
-    real = kernels.sampled_product
-    monkeypatch.setattr(kernels, "sampled_product", lambda *a: (calls.append(1), real(*a)))
-    x, weights, _, dy = ordinary()
-    gradient = plus_times.product(x, weights)[1](dy)[1]["weights"]
-    assert isinstance(gradient, EdgeGradient)
-    assert gradient.shape == (weights.nnz,)
-    assert not calls
-    array = np.asarray(gradient)
-    assert np.asarray(gradient) is gradient.array() is array
-    assert len(calls) == 1
-    copy = np.array(gradient, copy=True)
-    assert not np.shares_memory(copy, array)
-    np.testing.assert_array_equal(copy, array)
-    single = np.asarray(gradient, dtype=np.float32)
-    assert single.dtype == np.float32
-    np.testing.assert_array_equal(single, array.astype(np.float32))
-    assert np.asarray(gradient, dtype=np.float64, copy=False) is array
-    with pytest.raises(ValueError, match="copy"):
-        np.asarray(gradient, dtype=np.float32, copy=False)
-    assert len(calls) == 1
-
-
-def test_edge_gradient_survives_a_change_of_the_weights():
-    x, weights, _, dy = ordinary()
-    gradient = plus_times.product(x, weights)[1](dy)[1]["weights"]
-    expected = (x.T @ dy)[weights.sources, weights.targets]
-    weights.rewire([0, 1], [], [])
-    np.testing.assert_allclose(gradient, expected, rtol=1e-12)
-
-
-def test_probe_gives_the_derivative_of_absent_edges():
-    x, weights, _, dy = ordinary()
-    probe = plus_times.product(x, weights)[1](dy)[1]["weights"].probe
-    dense = x.T @ dy
-    assert probe.shape == dense.shape
-    for start, stop in [(0, 9), (3, 4), (5, 9), (2, 2)]:
-        np.testing.assert_allclose(probe.block(start, stop), dense[:, start:stop], rtol=1e-12)
-    rows, columns = np.indices(dense.shape).reshape(2, -1)
-    np.testing.assert_allclose(probe.at(rows, columns), dense.ravel(), rtol=1e-12)
-    assert probe.at(rows[:0], columns[:0]).shape == (0,)
-    narrow = Probe(x.astype(np.float32), dy.astype(np.float32))
-    assert narrow.at(rows, columns).dtype == narrow.block(0, 9).dtype == np.float32
-
-
-def test_log_plus_has_no_probe():
-    x, weights, _, dy = ordinary()
-    gradient = log_plus.product(x, weights)[1](dy)[1]["weights"]
-    with pytest.raises(ArgumentError, match="probe"):
-        gradient.probe  # noqa: B018
 
 
 # -- Bad input -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -17,6 +18,8 @@ Array = np.ndarray[Any, Any]
 SEMIRINGS = {name: s for name, s in vars(semirings).items() if isinstance(s, Semiring)}
 DIFFERENTIABLE = [s for s in SEMIRINGS.values() if s.partials is not None]
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64)]
+
+both_dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
 class Product(NamedTuple):
@@ -72,3 +75,17 @@ def scattered_products(draw: st.DrawFn, semiring: Semiring) -> Product:
 def biases(semiring: Semiring, bias: Array) -> list[Array | None]:
     """Without a bias, and with it where the semiring can carry one."""
     return [None] if semiring.one is None else [None, bias]
+
+
+def ordinary(dtype: Any = np.float64, seed: int = 0) -> Product:
+    """A product of arbitrary numbers, of a size that differs in every dimension."""
+    rng = np.random.default_rng(seed)
+    mask = rng.random((13, 9)) < 0.3
+    weights = Weights.from_dense(np.where(mask, rng.standard_normal(mask.shape), 0).astype(dtype))
+    x, dy = rng.standard_normal((6, 13)), rng.standard_normal((6, 9))
+    return Product(
+        np.asfortranarray(x, dtype),
+        weights,
+        rng.standard_normal(9).astype(dtype),
+        np.asfortranarray(dy, dtype),
+    )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, GbnnError
+from gbnn.errors import ArgumentError, GbnnError, NonFiniteError
 from gbnn.layers import Linear
 from gbnn.sampling import distinct_edges
 from gbnn.semirings import Probe, Semiring, log_plus, min_plus, plus_times
@@ -189,6 +189,16 @@ def test_strongest_absent_counts(count: Any) -> None:
 def test_strongest_absent_blocks(block: Any) -> None:
     with pytest.raises(GbnnError, match="block"):
         strongest_absent(PROBE, SMALL, 1, block=block)
+
+
+@pytest.mark.parametrize("huge", [[1e30, 1e30], [1e30, -1e30]], ids=["infinite", "nan"])
+def test_strongest_absent_where_derivatives_overflow(huge: list[float]) -> None:
+    x, dy = np.ones((2, 4), np.float32, order="F"), np.ones((2, 40), np.float32, order="F")
+    x[:, 1], dy[:, 30] = 1e30, huge
+    held, _ = Edges.from_coo([1], [30], (4, 40))  # overflow at an edge that is there is none of absent ones
+    strongest_absent(Probe(x, dy), held, 3)
+    with pytest.raises(NonFiniteError, match="gradient growth: expected finite derivatives"):
+        strongest_absent(Probe(x, dy), Edges.from_coo([0], [0], (4, 40))[0], 3)
 
 
 def test_strongest_absent_of_another_layer() -> None:

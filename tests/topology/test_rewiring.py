@@ -454,15 +454,32 @@ RULES: dict[str, tuple[Rewiring, str]] = {
         broken(grow=grows([1, 2], [0, 2]), keep_regrown=False),
         "edges: expected each edge once",
     ),
-    "too few": (broken(grow=grows([2], [2])), "grow, w: expected 2 edges, got 1"),
-    "out of range": (broken(grow=grows([2, 3], [2, 2])), "sources: expected indices from 0 to 2"),
+    "too few": (broken(grow=grows([2], [2])), "grow, w, sources: expected 2 edges, got 1"),
+    "out of range": (
+        broken(grow=grows([2, 3], [2, 2])),
+        "grow, w, sources: expected indices from 0 to 2",
+    ),
+    "no pair": (broken(grow=lambda *a: None), r"grow, w: expected a pair \(sources, targets\), got NoneType"),
+    "targets too few": (broken(grow=grows([2, 2], [2])), "grow, w, targets: expected 2 edges, got 1"),
+    "edges of float": (broken(grow=grows([2.0, 2.0], [0.0, 1.0])), "grow, w, sources: expected integers"),  # type: ignore[list-item]
     "too many counts": (broken(allocate=lambda s, d: [1, 1]), "allocate: expected 1 counts, 2 edges in all"),
+    "no counts": (broken(allocate=lambda s, d: None), "allocate: expected a list of counts, got NoneType"),
+    "a negative count": (
+        broken(allocate=lambda s, d: [-2]),
+        "allocate: expected an integer at least 0",
+    ),
     "another sum": (broken(allocate=lambda s, d: [3]), "allocate: expected 1 counts, 2 edges in all"),
     "a share above 1": (broken(fraction=lambda clock: 1.5), "fraction: expected a finite number"),
     "a share that is none": (broken(fraction=lambda clock: math.nan), "fraction: expected a finite number"),
     "one position twice": (
         broken(prune=lambda s, f, r: np.array([0, 0])),
-        "drop: expected each position once",
+        "prune, w: expected each position once",
+    ),
+    "no positions": (broken(prune=lambda s, f, r: None), "prune, w: expected a 1-D array"),
+    "a mask": (broken(prune=lambda s, f, r: s.weights.values < 0.3), "prune, w: expected integers, got bool"),
+    "a position too far": (
+        broken(prune=lambda s, f, r: [4]),
+        "prune, w: expected indices from 0 to 3, got 4",
     ),
 }
 
@@ -487,8 +504,25 @@ def test_a_rule_that_does_not_keep_its_word_changes_nothing(rewiring: Rewiring, 
     ],
 )
 def test_a_start_that_gives_no_values(start: Any, error: type[GbnnError]) -> None:
+    site = sixteen_of_a_hundred()
+    slots = dict(zip(edges_of(site.weights), site.weights.values, strict=True))
+    site.slots["m"] = site.weights.values.copy()
     with pytest.raises(error, match="init"):
-        broken(start=start).apply([sixteen_of_a_hundred()], CLOCK, np.random.default_rng(0))
+        broken(start=start).apply([site], CLOCK, np.random.default_rng(0))
+    # The edges have moved; and with them what the optimizer knows of each.
+    moved = edges_of(site.weights)
+    assert site.slots["m"].tolist() == [slots.get(edge, 0.0) for edge in moved]
+
+
+def test_rules_may_return_lists_and_counts_of_numpy() -> None:
+    edges, _ = Edges.from_coo([0, 1, 2], [0, 1, 2], (2**60, 2**60))
+    site = Site("w", Weights(edges, np.array([3.0, 1.0, 2.0])))
+    rewiring = broken(prune=lambda s, f, r: [0, 1], allocate=lambda s, d: np.array(d))
+    (done,) = rewiring.apply([site], CLOCK, np.random.default_rng(0))
+    assert (done.change.dropped, done.change.grown) == (2, 2)
+    listed = broken(grow=lambda s, d, n, r: ([5], [np.int8(6)]), fraction=constant(0.4))
+    listed.apply([site], CLOCK, np.random.default_rng(0))
+    assert (5, 6) in edges_of(site.weights)
 
 
 @pytest.mark.parametrize("part", ["prune", "grow", "when", "fraction", "allocate", "start", "layers"])
