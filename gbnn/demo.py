@@ -13,7 +13,7 @@ from gbnn import training
 from gbnn.data import Dataset, digits
 from gbnn.layers import Layer
 from gbnn.models import mlp
-from gbnn.topology import Rewiring, cosine, set_
+from gbnn.topology import Rewiring, rigl
 from gbnn.training.checkpoint import load, save
 
 __all__ = ["run"]
@@ -21,7 +21,7 @@ __all__ = ["run"]
 Array = np.ndarray[Any, Any]
 Result = dict[str, Any]
 
-NARROW, TIMES = 32, 10
+NARROW, TIMES = 8, 10
 EPOCHS, BATCH = 30, 32
 
 
@@ -37,7 +37,7 @@ def run(options: Namespace) -> tuple[Result, str]:
     say(f"{wide.describe()}\n")
     scores = {
         "dense": _trained(dense, dataset, None, options.seed, quiet),
-        "sparse": _trained(wide, dataset, set_(cosine(0.3, until=0.75)), options.seed, quiet),
+        "sparse": _trained(wide, dataset, rigl(every=20), options.seed, quiet),
     }
     result: Result = {}
     for name, model in (("dense", dense), ("sparse", wide)):
@@ -98,7 +98,7 @@ def _text(result: Result, x: Array, guesses: Array, labels: Array) -> str:
             f"{guess} (it is {label})".ljust(16) for guess, label in zip(guesses, labels, strict=True)
         ),
         "",
-        "Next: gbnn train --data digits --hidden 500 --density 0.1 --rewire set --out digits.safetensors",
+        "Next: gbnn train --data digits --hidden 500 --density 0.1 --rewire rigl --out digits.safetensors",
     ]
     return "\n".join(lines)
 

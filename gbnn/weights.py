@@ -222,9 +222,8 @@ class Weights:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now: indices and values of the views that exist."""
-        extra = 0 if self._target_values is None else self._target_values.nbytes
-        return self._edges.nbytes + self._values.nbytes + extra
+        """Bytes of indices and values, as in a file; the view by target, made by the first product, is extra."""
+        return self._edges.nbytes + self._values.nbytes
 
     def fan_in(self) -> tuple[Array, Array]:
         """Return the targets that have edges (ascending) and how many each has."""

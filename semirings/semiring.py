@@ -173,7 +173,7 @@ def _built_in(name: str) -> Any:
 
 
 def fit(where: str, array: Any, shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> Array:
-    """Return an array of this shape (None: any number but 0) and dtype, aligned, in Fortran order, or raise."""
+    """Return an array of this shape (None: any number but 0) and dtype, Fortran order, aligned; or raise."""
     came = check_real(where, array, "a rectangular array of real numbers")
     if came.ndim != len(shape) or any(
         size == 0 if n is None else size != n for n, size in zip(shape, came.shape, strict=True)
@@ -181,4 +181,4 @@ def fit(where: str, array: Any, shape: tuple[int | None, ...], dtype: np.dtype[A
         wanted = ", ".join("batch" if n is None else str(n) for n in shape)
         raise ArgumentError(where, f"shape ({wanted}{',' * (len(shape) == 1)})", f"shape {came.shape}")
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and shows
-        return np.require(came, dtype, "FA")
+        return np.require(came, dtype, ["F", "A"])

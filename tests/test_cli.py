@@ -245,4 +245,4 @@ def test_demo_trains_saves_reloads_and_draws(capsys: pytest.CaptureFixture[str])
     assert result["sparse"]["widths"][1] == 10 * result["dense"]["widths"][1]
     assert result["reloaded_equals_saved"] is True
     assert result["sparse"]["moved_edges"] > 0
-    assert min(result["sparse"]["accuracy"], result["dense"]["accuracy"]) > 0.9
+    assert result["sparse"]["accuracy"] > result["dense"]["accuracy"] > 0.85

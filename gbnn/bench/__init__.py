@@ -1,1 +1,1 @@
-"""Workloads, peers and the table that `gbnn bench` prints; filled by later issues."""
+"""The room for workloads, peers and the table of a command `gbnn bench`; nothing is in it yet."""

@@ -1,1 +1,1 @@
-"""The network as a graph: paths, degrees, spectra and reports; filled by later issues."""
+"""The network as a graph: the room for paths, degrees, spectra and reports; nothing is in it yet."""

@@ -1,1 +1,1 @@
-"""Bridges to other libraries, each an optional extra imported on use; filled by later issues."""
+"""The room for bridges to other libraries, optional extras imported on use; nothing is in it yet."""

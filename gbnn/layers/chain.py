@@ -80,10 +80,10 @@ class Chain(_Container):
     ['0.weights', '0.bias', '2.weights', '2.bias']
     >>> print(net.describe())
     layer  kind               shape       nnz  density   bytes
-    0      Linear plus_times  64 x 100    640      0.1  20,960
+    0      Linear plus_times  64 x 100    640      0.1   9,112
     1      Relu()             any
     2      Dense              100 x 10  1,000        1   4,040
-    total                               1,640           25,000
+    total                               1,640           13,152
     """
 
     def __init__(self, *layers: Layer) -> None:
@@ -197,6 +197,10 @@ class Parallel(_Branches):
     >>> layers.Parallel(layers.Relu(), layers.Identity()).forward(np.array([[-1.0, 2.0]]))[0]
     array([[-1.,  4.]])
     """
+
+    def __init__(self, *layers: Layer) -> None:
+        super().__init__(*layers)
+        self.width_after(self.in_features or 1)  # branches for any width must agree at each
 
     def width_after(self, width: int | None) -> int | None:
         """Return how wide the output is; see `Layer.width_after`."""

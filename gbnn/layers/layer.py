@@ -134,7 +134,7 @@ class Layer(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all parameters and buffers, indices included."""
+        """Bytes of all parameters and buffers, indices included: about those of a file (see `Weights.nbytes`)."""
         held = [*self.parameters().values(), *self.buffers().values()]
         return sum(p.nbytes for p in held)
 
@@ -200,7 +200,7 @@ def as_batch(where: str, x: Any, features: int | None = None, dtype: np.dtype[An
     if dtype is None:
         dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.dtype(np.float32)
     with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and shows
-        return np.require(x, dtype, "FA")  # GraphBLAS reads no array at an odd address
+        return np.require(x, dtype, ["F", "A"])  # GraphBLAS reads no array at an odd address
 
 
 def as_output_gradient(where: str, dy: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

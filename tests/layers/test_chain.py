@@ -177,6 +177,9 @@ def test_layers_that_widen_whatever_comes():
     assert Chain(linear(5, 4), twice).out_features == 8
     assert Concatenate(linear(5, 4), Relu()).out_features == 9
     assert Concatenate(twice, twice).width_after(2) == 8
+    assert Parallel(twice, twice).width_after(2) == 4
+    with pytest.raises(ArgumentError, match="Parallel: expected branches of equal out_features"):
+        Parallel(Relu(), twice)  # at no width
 
 
 @settings(deadline=None, max_examples=40)
