@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -21,6 +23,13 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
 
+def _name(text: str) -> str:
+    """Return the name of something; no name at all is a mistake, mostly of a shell variable."""
+    if not text:
+        raise argparse.ArgumentTypeError("expected a name, got ''")
+    return text
+
+
 def _parser() -> argparse.ArgumentParser:
     from gbnn import __version__
 
@@ -36,10 +45,17 @@ def _parser() -> argparse.ArgumentParser:
 
     def data_options(made: argparse.ArgumentParser) -> None:
         made.add_argument(
-            "--data", required=True, metavar="NAME|FILE", help="a name of `gbnn datasets`, or a file"
+            "--data",
+            required=True,
+            type=_name,
+            metavar="NAME|FILE",
+            help="a name of `gbnn datasets`, or a file",
         )
-        made.add_argument("--folder", help="where the files of a named data set are")
+        made.add_argument("--folder", type=_name, help="where the files of a named data set are")
         made.add_argument("--target", help="target column of a text file, by name or number")
+
+    def loss_option(made: argparse.ArgumentParser) -> None:
+        made.add_argument("--loss", type=_name, metavar="NAME", help="default: what it was trained with")
 
     made = command("demo", "train, save, reload and use a small sparse network on digits")
     made.add_argument("--seed", type=int, default=0)
@@ -73,27 +89,29 @@ def _parser() -> argparse.ArgumentParser:
         "--schedule", default="one_cycle", metavar="NAME", help="one_cycle, cosine (to 0) or constant"
     )
     made.add_argument("--weight-decay", type=float, default=0.0, metavar="RATE")
-    made.add_argument("--loss", metavar="NAME", help="default: what suits the data")
+    made.add_argument("--loss", type=_name, metavar="NAME", help="default: what suits the data")
     made.add_argument("--validation", type=float, metavar="SHARE", help="share of training rows to watch")
     made.add_argument("--seed", type=int, default=0)
-    made.add_argument("--out", metavar="FILE", help="where to save the model (.safetensors)")
-    made.add_argument("--log", metavar="FILE", help="write every epoch to a .csv or .jsonl file")
+    made.add_argument("--out", type=_name, metavar="FILE", help="where to save the model (.safetensors)")
+    made.add_argument("--log", type=_name, metavar="FILE", help="write every epoch to a .csv or .jsonl file")
     made.add_argument("--quiet", action="store_true", help="no progress bar")
 
     made = command("evaluate", "measure a saved network on data")
-    made.add_argument("model", metavar="MODEL")
+    made.add_argument("model", type=_name, metavar="MODEL")
     data_options(made)
+    loss_option(made)
 
     made = command("predict", "print what a saved network says of every row")
-    made.add_argument("model", metavar="MODEL")
+    made.add_argument("model", type=_name, metavar="MODEL")
     data_options(made)
+    loss_option(made)
     made.add_argument("--top", type=int, default=1, metavar="K", help="the K most probable classes of a row")
-    made.add_argument("--out", metavar="FILE", help="write to a file instead of the screen")
+    made.add_argument("--out", type=_name, metavar="FILE", help="write to a file instead of the screen")
 
     command("datasets", "list the data sets known by name")
 
     made = command("info", "describe a saved network")
-    made.add_argument("model", metavar="MODEL")
+    made.add_argument("model", type=_name, metavar="MODEL")
     return parser
 
 
@@ -134,25 +152,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from gbnn import storage
     from gbnn.errors import GbnnError
 
-    options = _parser().parse_args(arguments)
     try:
+        options = _parser().parse_args(arguments)
         if options.threads is not None:
             storage.set_threads(options.threads)
         result, text = _run(options.command)(options)
-        print(json.dumps(result) if options.json else text, flush=True)
+        _say(json.dumps(_plain(result), allow_nan=False) if options.json else text)
     except GbnnError as error:
-        print(f"gbnn: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        return _failed(f"error: {error}", 2)
     except KeyboardInterrupt:
-        print("gbnn: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # The reader (head, say) has seen enough: what is still buffered must not raise again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _failed("interrupted", 130)
     except MemoryError:
-        print(
-            "gbnn: error: memory: expected enough for this model and batch, got too little", file=sys.stderr
-        )
-        return 2
+        return _failed("error: memory: expected enough for this model and batch, got too little", 2)
+    except OSError as error:
+        # Standard output is full, or its reader (head, say) has seen enough: what is still buffered must not
+        # raise again at exit.
+        _give_up(sys.stdout)
+        if isinstance(error, BrokenPipeError):
+            return 0
+        return _failed(f"error: {error.filename or 'output'}: expected to be usable, got {error.strerror}", 2)
     return 0
+
+
+def _say(text: str) -> None:
+    """Print to standard output; what it has no characters for is escaped. Nothing if it is closed."""
+    if sys.stdout is not None:
+        encoding = sys.stdout.encoding or "utf-8"
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+
+
+def _failed(message: str, code: int) -> int:
+    """Print one line to standard error, if it is open (print would take standard output instead)."""
+    if sys.stderr is not None:
+        try:
+            print(f"gbnn: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        except OSError:
+            _give_up(sys.stderr)
+    return code
+
+
+def _give_up(stream: Any) -> None:
+    """Let what a stream of the process still holds go nowhere."""
+    with contextlib.suppress(OSError, AttributeError):  # in a test it may be no file, or closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _plain(value: Any) -> Any:
+    """Return a result with null for what is not finite: JSON has neither NaN nor infinity."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

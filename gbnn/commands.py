@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from gbnn import losses, training
-from gbnn.data import DATASETS, Dataset, load, read_records
+from gbnn.command_files import NUMBERS, check_outputs, samples, saved_network, write
+from gbnn.data import DATASETS, Dataset, load
 from gbnn.errors import ArgumentError, FileError, check_float, check_int
-from gbnn.layers import Layer
+from gbnn.layers import Dense, Layer, Linear
 from gbnn.losses import Loss
 from gbnn.models import mlp
 from gbnn.topology import Rewiring, rigl, set_
@@ -32,19 +33,26 @@ OPTIMIZERS = {
 # Peaks of the one-cycle schedule; the first was chosen on Fashion-MNIST (docs/measurements.md).
 RATES = {"adam": 3e-3, "adamw": 3e-3, "sgd": 0.1, "rmsprop": 1e-3, "adagrad": 1e-2}
 SCHEDULES = ("one_cycle", "cosine", "constant")
+# The losses for targets that are classes, several labels, or numbers: by the one that suits best.
+CLASSES = ("cross_entropy", "hinge")
+LOSSES = {
+    "cross_entropy": CLASSES,
+    "binary_cross_entropy": ("binary_cross_entropy", *NUMBERS),
+    "mse": (*NUMBERS, "binary_cross_entropy"),
+}
 
 
 def train(options: Namespace) -> tuple[Result, str]:
     """Train a network on data, evaluate it on the test part, save it."""
     check_int("--epochs", options.epochs, 1)
     check_int("--batch-size", options.batch_size, 1)
-    dataset = load(options.data, folder=options.folder, target=_target(options.target), seed=options.seed)
-    loss = losses.named(options.loss or dataset.loss)
+    check_outputs(options)
+    dataset, loss = _dataset(options)
     model = _model(options, dataset)
     (x, y), validation = _with_validation(options, dataset)
-    callbacks = [_log(options.log)] if options.log else []
-    _check_writable(options.out)
     steps = -(-x.shape[0] // options.batch_size) * options.epochs
+    optimizer, rewiring = _optimizer(options, steps), _rewiring(options)
+    callbacks = [] if options.log is None else [_log(options.log)]
     start = time.perf_counter()
     history = training.fit(
         model,
@@ -53,8 +61,8 @@ def train(options: Namespace) -> tuple[Result, str]:
         batch_size=options.batch_size,
         validation=validation,
         loss=loss,
-        optimizer=_optimizer(options, steps),
-        rewiring=_rewiring(options),
+        optimizer=optimizer,
+        rewiring=rewiring,
         callbacks=callbacks,
         seed=options.seed,
         progress=False if options.quiet else None,
@@ -75,12 +83,12 @@ def train(options: Namespace) -> tuple[Result, str]:
         "history": history.rows,
         "out": options.out,
     }
-    if options.out:
+    if options.out is not None:
         about = {
             "data": dataset.name,
             "loss": loss.name,
             "classes": list(dataset.classes),
-            "features": dataset.features,
+            "seed": options.seed,
             "test": scores,
         }
         training.save(options.out, model, metadata=about)
@@ -109,25 +117,29 @@ def _train_text(result: Result, history: training.History) -> str:
 
 
 def evaluate(options: Namespace) -> tuple[Result, str]:
-    """Measure a saved network on the test part of a named data set, or on all rows of a file."""
-    saved, loss, about = _saved(options.model)
-    x, y, _ = _rows(options, about)
+    """Measure a saved network on the test part of data, or on all rows of a file that has none."""
+    network = saved_network(options)
+    x, y = samples(options, network, targets=True)
     if y is None:
         raise ArgumentError("--data", "data with targets", "rows without any")
-    scores = training.evaluate(saved, (x, y), loss=loss)
+    scores = training.evaluate(network.model, (x, y), loss=network.loss)
     result = {"model": options.model, "data": options.data, "rows": int(x.shape[0]), **scores}
     return result, "\n".join(f"{name:9s} {value:.4f}" for name, value in scores.items())
 
 
 def predict(options: Namespace) -> tuple[Result, str]:
     """Print a line a row: its class (or labels, or numbers), with probabilities where there are any."""
-    model, loss, about = _saved(options.model)
-    x, _, _ = _rows(options, about)
+    check_outputs(options)
+    network = saved_network(options)
+    model, loss = network.model, network.loss
     top = check_int("--top", options.top, 1, model.out_features)
+    if top > 1 and loss.name not in CLASSES:
+        raise ArgumentError("--top", f"none with a network of {loss.name}: no class is first", top)
+    x, _ = samples(options, network, targets=False)
     y = training.outputs(model, x)
-    names = about.get("classes") or [str(i) for i in range(y.shape[1])]
+    names = network.classes or [str(i) for i in range(y.shape[1])]
     result: Result = {"model": options.model, "data": options.data}
-    if loss.name in ("cross_entropy", "hinge"):
+    if loss.name in CLASSES:
         order = np.argsort(-y, axis=1, kind="stable")[:, :top]
         result["classes"] = [[names[i] for i in row] for row in order]
         rows = [[*row] for row in result["classes"]]
@@ -146,11 +158,8 @@ def predict(options: Namespace) -> tuple[Result, str]:
         rows = [[f"{value:.6g}" for value in row] for row in result["outputs"]]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    if options.out:
-        try:
-            Path(options.out).write_text(text.getvalue(), encoding="utf-8")
-        except OSError as error:
-            raise FileError(options.out, "a file that can be written", error.strerror) from None
+    if options.out is not None:
+        write(options.out, text.getvalue())
         return {**result, "out": options.out}, f"{len(rows):,} rows written to {options.out}"
     return result, text.getvalue().rstrip("\n")
 
@@ -191,8 +200,19 @@ def peak_bytes() -> int | None:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _target(given: str | None) -> str | int | None:
-    return int(given) if given is not None and given.lstrip("-").isdigit() else given
+def _dataset(options: Namespace) -> tuple[Dataset, Loss]:
+    """Return the data to train on, and the loss: the one asked for, or the one that suits best."""
+    named = options.data in DATASETS
+    asked = None if options.loss is None else losses.named(options.loss)
+    # With a loss of numbers integers are numbers, and not class labels.
+    classes = () if asked is not None and asked.name in NUMBERS and not named else None
+    dataset = load(
+        options.data, folder=options.folder, target=options.target, classes=classes, seed=options.seed
+    )
+    suited = LOSSES[dataset.loss]
+    if asked is not None and asked.name not in suited:
+        raise ArgumentError("--loss", f"one of {', '.join(suited)} for these targets", asked.name)
+    return dataset, losses.named(dataset.loss) if asked is None else asked
 
 
 def _model(options: Namespace, dataset: Dataset) -> Layer:
@@ -212,13 +232,17 @@ def _model(options: Namespace, dataset: Dataset) -> Layer:
     # The hidden layers get their share exactly, divided by the allocation; the small head is dense.
     density = check_float("--density", density, 0, 1, open_low=True)
     body = mlp(widths[:-1], density=density, **shared)
-    counts = [layer.own_nnz for _, layer in body.walk() if layer.own_nnz]
+    counts = [layer.own_nnz for layer in _weighted(body)]
     return mlp(widths, nnz=[*counts, widths[-2] * widths[-1]], **shared)
 
 
+def _weighted(model: Layer) -> list[Layer]:
+    """Return the layers that have edges, or could."""
+    return [layer for _, layer in model.walk() if isinstance(layer, (Dense, Linear))]
+
+
 def _places(model: Layer) -> int:
-    layers = (layer for _, layer in model.walk() if layer.own_nnz)
-    return sum((layer.in_features or 0) * (layer.out_features or 0) for layer in layers) or 1
+    return sum((layer.in_features or 0) * (layer.out_features or 0) for layer in _weighted(model))
 
 
 def _with_validation(options: Namespace, dataset: Dataset) -> tuple[tuple[Any, Any], tuple[Any, Any] | None]:
@@ -266,29 +290,8 @@ def _log(path: str) -> training.Callback:
     suffix = Path(path).suffix
     if suffix not in writers:
         raise ArgumentError("--log", "a file ending in .csv or .jsonl", path)
+    try:
+        open(path, "a").close()  # fail before the training and not after its first epoch
+    except OSError as error:
+        raise FileError(path, "a file that can be written", error.strerror) from None
     return writers[suffix](path)
-
-
-def _check_writable(out: str | None) -> None:
-    """Fail before the training and not after it."""
-    if out is not None and not Path(out).absolute().parent.is_dir():
-        raise FileError(out, "a folder that exists to write to", str(Path(out).parent))
-    if out is not None and Path(out).is_dir():
-        raise FileError(out, "a file", "a folder")
-
-
-def _saved(path: str) -> tuple[Layer, Loss, dict[str, Any]]:
-    saved = training.load_all(path)
-    return saved.model, losses.named(saved.metadata.get("loss", "cross_entropy")), saved.metadata
-
-
-def _rows(options: Namespace, about: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
-    """Return the test part of a named data set, or all rows of a file read as the training data was."""
-    if options.data in DATASETS:
-        dataset = load(options.data, folder=options.folder)
-        return dataset.x_test, dataset.y_test, dataset.classes
-    classes = about.get("classes") or None
-    records = read_records(
-        options.data, target=_target(options.target), classes=classes, features=about.get("features")
-    )
-    return records.x, records.y, records.classes

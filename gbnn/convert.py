@@ -64,7 +64,12 @@ def of_scipy(matrix: Any) -> Coordinates:
     """Return the stored entries of a 2-D SciPy matrix or array of any format."""
     if not sp.issparse(matrix) or matrix.ndim != 2:
         raise KindError("matrix", "a 2-D SciPy sparse matrix or array", type(matrix).__name__)
-    coo = matrix.tocoo()
+    try:
+        if hasattr(matrix, "check_format"):  # compressed formats: SciPy's own code trusts the pointers
+            matrix.check_format(full_check=True)
+        coo = matrix.tocoo()
+    except (ValueError, IndexError, TypeError) as error:
+        raise ArgumentError("matrix", "a SciPy matrix whose arrays fit together", str(error)) from None
     return Coordinates(coo.row, coo.col, coo.data, coo.shape)
 
 

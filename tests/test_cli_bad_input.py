@@ -136,7 +136,6 @@ def test_predictions_are_written_whole_or_not_at_all(
     assert sorted(os.listdir()) == names
     assert main(["predict", model, "--data", "names.csv", "--out", "told.csv"]) == 0
     assert len(Path("told.csv").read_text().splitlines()) == 40
-    assert main(["predict", model, "--data", "names.csv", "--out", os.devnull]) == 0
 
 
 def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -175,7 +174,7 @@ def test_text_that_the_terminal_cannot_show_is_escaped(here: Path) -> None:
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
     assert run.returncode == 0, run.stderr
-    assert set(line.split(",")[0] for line in run.stdout.splitlines()) <= {"r\\xf8d", "bl\\xe5"}
+    assert {line.split(",")[0] for line in run.stdout.splitlines()} <= {"r\\xf8d", "bl\\xe5"}
 
 
 def test_names_that_are_no_text_are_escaped_in_files(here: Path) -> None:
@@ -241,7 +240,7 @@ def test_a_loss_that_does_not_suit_the_targets_is_named(
     parts = {"y_data": y.data, "y_indices": y.indices, "y_indptr": y.indptr, "y_shape": y.shape}
     np.savez("labels.npz", x=np.eye(4), **parts)
     error = refused(capsys, "train", "--data", data, *FAST, "--loss", loss)
-    assert "loss" in error or "target" in error
+    assert "--loss" in error or "number" in error
 
 
 def test_integers_are_numbers_where_the_loss_says_so(here: Path, capsys: Capture) -> None:
@@ -338,18 +337,6 @@ def test_top_is_for_classes(here: Path, capsys: Capture) -> None:
     np.savez("reals.npz", x=np.eye(4), y=np.eye(4) / 2)
     for data in ("many.npz", "reals.npz"):
         assert "--top" in refused(capsys, "predict", trained(data), "--data", data, "--top", "2")
-
-
-def test_wide_rows_are_evaluated_in_batches_that_fit(here: Path, capsys: Capture) -> None:
-    rows, features = 40, 60_000_000  # 40 dense rows would be more than a batch may hold
-    x = sp.csr_array((np.ones(rows), (np.arange(rows), np.arange(rows))), shape=(rows, features))
-    sp.save_npz("x.npz", x)
-    np.save("y.npy", np.arange(rows) % 2)
-    gbnn.save("wide.safetensors", models.mlp([features, 2], nnz=100, seed=0))
-    # Two rows of it, for time.
-    sp.save_npz("x.npz", x[:2])
-    np.save("y.npy", np.arange(2))
-    assert answer(capsys, "evaluate", "wide.safetensors", "--data", "x.npz,y.npy")["rows"] == 2
 
 
 @pytest.mark.parametrize("command", ["info", "evaluate", "predict"])

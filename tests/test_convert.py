@@ -188,3 +188,21 @@ def test_only_two_dtypes_are_real(dtype):
     assert real_dtype("here", float) == np.float64
     with pytest.raises(KindError, match=r"^here: expected float32 or float64"):
         real_dtype("here", dtype)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix, sp.bsr_array])
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("indptr", -1, 10**8),
+        ("indptr", 3, 10**8),
+        ("indptr", 0, -(10**6)),
+        ("indices", 3, 10**6),
+        ("indices", 3, -1),
+    ],
+)
+def test_a_broken_compressed_matrix_is_refused_and_not_followed(kind, name, place, value):
+    matrix = kind(np.eye(10))
+    getattr(matrix, name)[place] = value
+    with pytest.raises(ArgumentError, match="matrix: expected"):
+        Weights.from_scipy(matrix)

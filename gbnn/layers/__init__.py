@@ -12,6 +12,7 @@ from gbnn.layers.activations import (
     Tanh,
     activation,
 )
+from gbnn.layers.affine import Affine
 from gbnn.layers.chain import Chain, Concatenate, Parallel, Residual
 from gbnn.layers.dense import Dense
 from gbnn.layers.dropout import Dropout
@@ -22,6 +23,7 @@ from gbnn.layers.normalize import BatchNorm, LayerNorm
 
 __all__ = [
     "Activation",
+    "Affine",
     "BatchNorm",
     "Chain",
     "Concatenate",

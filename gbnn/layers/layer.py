@@ -134,7 +134,7 @@ class Layer(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all parameters and buffers, indices included: about those of a file (see `Weights.nbytes`)."""
+        """Bytes of all parameters and buffers, indices included (see `Weights.nbytes`)."""
         held = [*self.parameters().values(), *self.buffers().values()]
         return sum(p.nbytes for p in held)
 

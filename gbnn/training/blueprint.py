@@ -30,7 +30,7 @@ def describe(model: Layer) -> dict[str, Any]:
     {'kind': 'LeakyRelu', 'config': {'slope': 0.2}, 'arrays': [], 'children': {}}
     """
     config = {
-        key: {"semiring": value.name} if isinstance(value, Semiring) else value
+        key: {"semiring": _name(value)} if isinstance(value, Semiring) else value
         for key, value in model.config().items()
     }
     return {
@@ -39,6 +39,14 @@ def describe(model: Layer) -> dict[str, Any]:
         "arrays": [*model.own_parameters(), *model.own_buffers()],
         "children": {name: describe(child) for name, child in model.children().items()},
     }
+
+
+def _name(semiring: Semiring) -> str:
+    """Return a semiring's name, unless gbnn would take it for one of its own when the file is read."""
+    own = getattr(semirings, semiring.name, semiring)
+    if isinstance(own, Semiring) and own is not semiring:
+        raise ArgumentError("semiring", "a name that is not one of gbnn's own", semiring.name)
+    return semiring.name
 
 
 def known_things(known: Any) -> list[Any]:

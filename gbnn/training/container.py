@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import safetensors.numpy
 
 from gbnn.errors import ArgumentError, FileError, KindError
 
-__all__ = ["as_path", "checksum", "read", "write"]
+__all__ = ["as_path", "checksum", "new_file", "read", "replacing", "write"]
 
 Array = np.ndarray[Any, Any]
 
@@ -47,18 +47,32 @@ def as_path(path: Any) -> Path:
         raise KindError("path", "a path: a str or pathlib.Path", type(path).__name__) from None
 
 
-def write(path: Any, tensors: Mapping[str, Array], text: str) -> None:
-    """Write a file beside `path` and rename it when it is complete and on disk.
-
-    FileError if that fails; what stood there is then still there, and nothing else.
-    """
+def new_file(path: Any) -> Path:
+    """Return where a file can be made or replaced, links followed; FileError if it cannot be there."""
     path = as_path(path)
-    if len(text) > MAX_TEXT:
-        raise ArgumentError("metadata", f"at most {MAX_TEXT:,} bytes as JSON, the model included", len(text))
-    # safetensors takes the memory as it lies: anything but C order would come back transposed.
-    held = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-    held[CHECKSUM] = np.array([checksum(text, held)], dtype=np.uint32)
-    temporary = path.parent / f".gbnn-{secrets.token_hex(8)}.part"
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        raise FileError(str(path), "a file that can be written", _reason(error)) from None
+    _check_kind(path)
+    real = Path(os.path.realpath(path))
+    if not os.path.isdir(real.parent):
+        raise FileError(str(path), "a folder that exists to write to", str(path.parent))
+    if not os.access(real.parent, os.W_OK | os.X_OK):
+        raise FileError(str(path), "a file that can be written", "a folder that nothing can be written to")
+    return real
+
+
+@contextlib.contextmanager
+def replacing(path: Any) -> Iterator[Path]:
+    """Give the name of a new, empty file beside `path`; when it is filled and on disk, rename it to `path`.
+
+    FileError if that fails; what stood at `path` is then still there, and nothing else.
+    """
+    real = new_file(path)
+    temporary = real.parent / f".gbnn-{secrets.token_hex(8)}.part"
     try:
         # Made here first, to learn the mode that any new file gets in this place.
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -66,22 +80,43 @@ def write(path: Any, tensors: Mapping[str, Array], text: str) -> None:
             mode = os.fstat(handle).st_mode & 0o777
         finally:
             os.close(handle)
-        safetensors.numpy.save_file(held, temporary, metadata={KEY: text})
+        yield temporary
         os.chmod(temporary, mode)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        os.replace(temporary, real)
     except (OSError, ValueError, safetensors.SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(str(path), "a file that can be written", reason) from None
+        raise FileError(str(path), "a file that can be written", _reason(error)) from None
     finally:
         with contextlib.suppress(OSError, ValueError):  # renamed by now, or never made
             temporary.unlink()
 
 
+def _check_kind(path: Path) -> None:
+    """Raise where something stands that is no file: a rename would replace even a device."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise FileError(str(path), "a file", "a folder" if os.path.isdir(path) else "a device or pipe")
+
+
+def _reason(error: Exception) -> object:
+    return getattr(error, "strerror", None) or error
+
+
+def write(path: Any, tensors: Mapping[str, Array], text: str) -> None:
+    """Write arrays and a text, and put them in the place of `path` as `replacing` does."""
+    if len(text) > MAX_TEXT:
+        raise ArgumentError("metadata", f"at most {MAX_TEXT:,} bytes as JSON, the model included", len(text))
+    # safetensors takes the memory as it lies: anything but C order would come back transposed.
+    held = {name: np.asarray(array, order="C") for name, array in tensors.items()}
+    held[CHECKSUM] = np.array([checksum(text, held)], dtype=np.uint32)
+    with replacing(path) as temporary:
+        safetensors.numpy.save_file(held, temporary, metadata={KEY: text})
+
+
 def read(path: Any) -> tuple[dict[str, Array], str]:
     """Return the arrays and the text of a file that `write` wrote; the checksum is among the arrays."""
     path = as_path(path)
+    _check_kind(path)
     try:
         path.open("rb").close()  # for the system's own words: safetensors knows only whether it worked
         with safetensors.safe_open(path, framework="numpy") as file:
@@ -93,8 +128,5 @@ def read(path: Any) -> tuple[dict[str, Array], str]:
         raise
     except FileNotFoundError:
         raise FileError(str(path), "a file", "none there") from None
-    except IsADirectoryError:
-        raise FileError(str(path), "a file", "a folder") from None
     except Exception as error:  # whatever the parser makes of a file that is none
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(str(path), "a whole safetensors file", reason) from None
+        raise FileError(str(path), "a whole safetensors file", _reason(error)) from None

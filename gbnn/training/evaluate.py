@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gbnn.data import Batches
-from gbnn.errors import ArgumentError, KindError
+from gbnn.errors import ArgumentError, KindError, check_int
 from gbnn.layers import Layer
 from gbnn.losses import Loss, cross_entropy
 from gbnn.training.state import check_loss, check_model, model_dtype
@@ -15,6 +15,9 @@ from gbnn.training.state import check_loss, check_model, model_dtype
 __all__ = ["evaluate", "outputs", "predict", "predict_proba"]
 
 Array = np.ndarray[Any, Any]
+
+MAX_ENTRIES = 2**24
+"""Most outputs of a layer held at a time: in wider models batches are smaller, or they would not fit."""
 
 
 def outputs(model: Layer, x: Any, *, batch_size: int = 1024) -> Array:
@@ -26,6 +29,7 @@ def outputs(model: Layer, x: Any, *, batch_size: int = 1024) -> Array:
     x : array_like or SciPy sparse, shape (rows, in_features)
         Rows of sparse x are made dense a batch at a time.
     batch_size : int
+        At most so many rows at a time; fewer in very wide models.
 
     Returns
     -------
@@ -134,7 +138,9 @@ def evaluate(
 def in_order(model: Layer, x: Any, batch_size: int = 1024) -> Batches:
     """Return the rows of x as batches in their order, checked to fit the model."""
     check_model(model)
-    rows = Batches(x, batch_size=batch_size, shuffle=False, dtype=model_dtype(model))
+    widths = [n or 1 for _, layer in model.walk() for n in (layer.in_features, layer.out_features)]
+    most = min(check_int("batch_size", batch_size, 1), max(1, MAX_ENTRIES // max(widths)))
+    rows = Batches(x, batch_size=most, shuffle=False, dtype=model_dtype(model))
     if model.in_features is not None and rows.features != model.in_features:
         raise ArgumentError("x", f"{model.in_features} columns, the model's inputs", rows.features)
     return rows

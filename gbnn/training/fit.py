@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
@@ -140,7 +141,9 @@ def fit(
     )
     history = History()
     total = len(batches) * epochs if isinstance(batches, Sized) else None
-    with tqdm(total=total, disable=None if progress is None else not progress, unit="batch") as bar:
+    # Without standard error (a closed stream) there is nowhere to show it.
+    hidden = True if sys.stderr is None else None if progress is None else not progress
+    with tqdm(total=total, disable=hidden, unit="batch") as bar:
         tally = _Tally(model)
         for step in steps:
             tally.add(step)

@@ -61,6 +61,7 @@ TABLE = {
     "Dense": Row(dense, 5),
     "Dense without bias": Row(lambda: dense(bias=False), 5),
     "BatchNorm": Row(lambda: normalization(layers.BatchNorm), 6),
+    "Affine": Row(lambda: layers.Affine(6, np.arange(1.0, 7.0), 0.5, dtype=np.float64), 6),
     "LayerNorm": Row(lambda: normalization(layers.LayerNorm), 6),
     "Dropout": Row(lambda: layers.Dropout(0.4, seed=0), 4, random=True),
     "Gelu": Row(layers.Gelu, 4),

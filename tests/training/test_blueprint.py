@@ -47,6 +47,14 @@ def test_describe() -> None:
     assert set(tree["children"]["3"]["config"]) == {"rate", "state"}
 
 
+def test_a_semiring_called_like_one_of_gbnns_is_refused() -> None:
+    """It would come back as gbnn's own, and the model would compute something else."""
+    impostor = semirings.define("plus_times", lambda a, b: a + b, 0.0, lambda x, w: (x - w) ** 2)
+    model = layers.Linear.random(3, 2, nnz=4, semiring=impostor, bias=False)
+    with pytest.raises(ArgumentError, match="semiring: expected a name that is not one of gbnn's own"):
+        describe(model)
+
+
 def test_names_are_those_of_the_model() -> None:
     for model in (network(), layers.Dense.random(3, 2), layers.Relu(), models.mlp([5, 4, 3, 2], nnz=12)):
         blueprint = Blueprint.parse(describe(model))

@@ -73,6 +73,7 @@ MODELS: dict[str, Maker] = {
        for a in ("gelu", "identity", "relu", "sigmoid", "silu", "softplus", "tanh")},
     "LeakyRelu": lambda dtype: layers.LeakyRelu(0.3),
     "BatchNorm": lambda dtype: layers.BatchNorm(6, momentum=0.3, epsilon=1e-3, dtype=dtype),
+    "Affine": lambda dtype: layers.Affine(6, 2.0, np.arange(6), dtype=dtype),
     "LayerNorm": lambda dtype: layers.LayerNorm(6, epsilon=1e-3, dtype=dtype),
     "Dropout": lambda dtype: layers.Chain(linear(dtype=dtype), layers.Dropout(0.4, 3)),
     "Dense": lambda dtype: layers.Dense.random(6, 6, dtype=dtype, seed=1),

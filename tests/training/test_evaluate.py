@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from gbnn import layers, losses, models, semirings, training
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.layers import Layer
+from gbnn.training.evaluate import in_order
 
 Array = np.ndarray[Any, Any]
 
@@ -132,6 +133,15 @@ def test_one_sample() -> None:
     model, x = trained(), samples()
     assert training.outputs(model, x[:1]).shape == (1, 4)
     assert training.evaluate(model, (x[:1], [2]))["accuracy"] in (0.0, 1.0)
+
+
+def test_wide_models_take_fewer_rows_at_a_time() -> None:
+    for widths in ([60_000_000, 2], [8, 60_000_000]):
+        model = models.mlp(widths, nnz=10, seed=0)
+        x = sp.csr_array((40, widths[0]), dtype=np.float32)  # all its rows at once would not even be allowed
+        assert in_order(model, x).batch_size == 1
+    assert in_order(trained(), samples()).batch_size == 1024
+    assert in_order(trained(), samples(), 5).batch_size == 5
 
 
 def test_overflow_is_infinite_without_a_warning() -> None:
