@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -50,19 +51,28 @@ def as_path(path: Any) -> Path:
 def new_file(path: Any) -> Path:
     """Return where a file can be made or replaced, links followed; FileError if it cannot be there."""
     path = as_path(path)
-    try:
-        os.stat(path)
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError) as error:
-        raise FileError(str(path), "a file that can be written", _reason(error)) from None
-    _check_kind(path)
-    real = Path(os.path.realpath(path))
-    if not os.path.isdir(real.parent):
-        raise FileError(str(path), "a folder that exists to write to", str(path.parent))
-    if not os.access(real.parent, os.W_OK | os.X_OK):
-        raise FileError(str(path), "a file that can be written", "a folder that nothing can be written to")
+    real, reason = Path(os.path.realpath(path)), _no_file(path)
+    if reason is None and not os.path.isdir(real.parent):
+        reason = f"no folder {path.parent}"
+    if reason is None and not os.access(real.parent, os.W_OK | os.X_OK):
+        reason = "a folder where nothing may be written"
+    if reason is not None:
+        raise FileError(str(path), "a file that can be written", reason)
     return real
+
+
+def _no_file(path: Path) -> object:
+    """Return why there can be no file at a path, as far as what is there tells; None if there can be.
+
+    A folder, pipe or device is no file: to rename a file to it would even replace a device.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        return _reason(error)
+    return None if stat.S_ISREG(mode) else "a folder" if stat.S_ISDIR(mode) else "a device or pipe"
 
 
 @contextlib.contextmanager
@@ -92,12 +102,6 @@ def replacing(path: Any) -> Iterator[Path]:
             temporary.unlink()
 
 
-def _check_kind(path: Path) -> None:
-    """Raise where something stands that is no file: a rename would replace even a device."""
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise FileError(str(path), "a file", "a folder" if os.path.isdir(path) else "a device or pipe")
-
-
 def _reason(error: Exception) -> object:
     return getattr(error, "strerror", None) or error
 
@@ -116,7 +120,9 @@ def write(path: Any, tensors: Mapping[str, Array], text: str) -> None:
 def read(path: Any) -> tuple[dict[str, Array], str]:
     """Return the arrays and the text of a file that `write` wrote; the checksum is among the arrays."""
     path = as_path(path)
-    _check_kind(path)
+    reason = _no_file(path)
+    if reason is not None:  # a pipe, say, from which nothing may ever come
+        raise FileError(str(path), "a file", reason)
     try:
         path.open("rb").close()  # for the system's own words: safetensors knows only whether it worked
         with safetensors.safe_open(path, framework="numpy") as file:

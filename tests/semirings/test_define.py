@@ -213,3 +213,26 @@ def test_an_identity_from_one_side_is_none():
 
 def test_rounding_does_not_refuse_an_identity():
     assert define("norm3", lambda a, b: (a**3 + b**3) ** (1 / 3), 0.0, lambda x, w: x * w).identity == 0
+
+
+SWAPPED = {
+    "add": lambda a, b: a + b,
+    "identity": 0.0,
+    "multiply": lambda x, w: x * w,
+    "partials": lambda x, w, y: (x, w),
+}
+
+
+def test_partials_that_are_not_the_derivative_are_refused_unless_meant() -> None:
+    with pytest.raises(ArgumentError, match="partials: expected the derivatives"):
+        define("swapped", **SWAPPED)
+    assert define("swapped", **SWAPPED, surrogate=True).partials is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["plus_times", "min_plus", "max_times", "log_plus", "max_min", "min_max", "plus_min"]
+)
+def test_partials_of_the_built_in_semirings_pass_as_a_users(name: str) -> None:
+    s = getattr(semirings, name)
+    made = define("mine", s.add, s.identity, s.multiply, s.partials, one=s.one, selective=s.selective)
+    assert made.partials is s.partials

@@ -34,7 +34,7 @@ def test_what_is_no_file_is_neither_replaced_nor_read(tmp_path: Path) -> None:
         (tmp_path / "to", "a device or pipe"),
         (tmp_path, "a folder"),
         (tmp_path / "round", "symbolic links"),
-        (tmp_path / "no" / "file", "a folder that exists"),
+        (tmp_path / "no" / "file", "no folder"),
         (pipe / "file", "Not a directory"),
         (tmp_path / ("a" * 300), "too long"),
         ("a\0b", "null"),
