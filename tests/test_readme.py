@@ -1,12 +1,16 @@
-"""The examples of the README run as they stand."""
+"""The examples of README.md and ARCHITECTURE.md run as they stand."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+from gbnn import layers, load, losses, save, training
 
 README = Path(__file__).parents[1] / "README.md"
 TEXT = README.read_text(encoding="utf-8")
@@ -23,3 +27,18 @@ def test_python_example_runs(number: int, tmp_path: Path, monkeypatch: pytest.Mo
 def test_readme_begins_with_the_two_commands_and_an_example_of_ten_lines() -> None:
     assert TEXT.index("make demo") < TEXT.index("make test") < TEXT.index("```python")
     assert len(BLOCKS[0].splitlines()) <= 10
+
+
+def test_the_layer_of_the_architecture_page_trains_and_comes_back(tmp_path: Path) -> None:
+    page = README.with_name("ARCHITECTURE.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"np": np, "Layer": layers.Layer, "as_batch": layers.as_batch}
+    (source,) = re.findall(r"^ *```python\n(.*?)^ *```", page, re.DOTALL | re.MULTILINE)
+    exec(compile(textwrap.dedent(source), "ARCHITECTURE.md", "exec"), names)
+    gain = names["Gain"](3)
+    x = np.random.default_rng(0).standard_normal((64, 3))
+    for _ in training.train(gain, [(x, 2 * x)] * 200, loss=losses.mse, optimizer=training.adam(0.1)):
+        pass
+    np.testing.assert_allclose(gain.gain, 2, rtol=1e-2)
+    save(tmp_path / "gain.safetensors", gain)
+    again = load(tmp_path / "gain.safetensors", known=[names["Gain"]])
+    np.testing.assert_array_equal(again.forward(x)[0], gain.forward(x)[0])
