@@ -71,14 +71,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     size.add_argument("--nnz", type=int, nargs="+", metavar="N", help="edges in all, or one number a layer")
     made.add_argument("--allocation", default="erdos_renyi", help="erdos_renyi or uniform")
-    made.add_argument("--activation", default="relu", help="relu, gelu, tanh, ...")
-    made.add_argument("--dropout", type=float, default=0.0, metavar="RATE")
+    made.add_argument(
+        "--activation",
+        default="relu",
+        help="relu (default), leaky_relu, gelu, silu, tanh, sigmoid, softplus, identity",
+    )
+    made.add_argument("--dropout", type=float, default=0.0, metavar="RATE", help="default 0")
     made.add_argument("--normalize", metavar="KIND", help="batch or layer")
+    made.add_argument(
+        "--standardize",
+        action=argparse.BooleanOptionalAction,
+        help="scale features, and numbers to predict, inside the model (default: for dense files)",
+    )
     made.add_argument("--rewire", default="none", metavar="METHOD", help="none, set or rigl")
     made.add_argument("--rewire-fraction", type=float, default=0.3, metavar="F", help="share of edges moved")
     made.add_argument("--rewire-every", type=int, default=100, metavar="N", help="steps between moves (rigl)")
-    made.add_argument("--epochs", type=int, default=10)
-    made.add_argument("--batch-size", type=int, default=128, metavar="N")
+    made.add_argument("--epochs", type=int, default=10, metavar="N", help="passes over the data (default 10)")
+    made.add_argument("--batch-size", type=int, default=128, metavar="N", help="rows a step (default 128)")
     made.add_argument(
         "--optimizer", default="adam", metavar="NAME", help="adam, adamw, sgd, rmsprop, adagrad"
     )
@@ -170,7 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _give_up(sys.stdout)
         if isinstance(error, BrokenPipeError):
             return 0
-        return _failed(f"error: {error.filename or 'output'}: expected to be usable, got {error.strerror}", 2)
+        where = error.filename or "standard output"
+        return _failed(f"error: {where}: expected to be usable, got {error.strerror}", 2)
     return 0
 
 

@@ -15,11 +15,10 @@ import numpy as np
 
 from gbnn import losses, training
 from gbnn.command_files import NUMBERS, check_outputs, samples, saved_network, write
+from gbnn.command_model import places, sized, standardized
 from gbnn.data import DATASETS, Dataset, load
 from gbnn.errors import ArgumentError, FileError, check_float, check_int
-from gbnn.layers import Dense, Layer, Linear
 from gbnn.losses import Loss
-from gbnn.models import mlp
 from gbnn.topology import Rewiring, rigl, set_
 from gbnn.training.schedules import Schedule, constant, cosine, one_cycle
 
@@ -48,8 +47,8 @@ def train(options: Namespace) -> tuple[Result, str]:
     check_int("--batch-size", options.batch_size, 1)
     check_outputs(options)
     dataset, loss = _dataset(options)
-    model = _model(options, dataset)
     (x, y), validation = _with_validation(options, dataset)
+    model = standardized(options, sized(options, dataset), x, y, numbers=loss.name in NUMBERS)
     steps = -(-x.shape[0] // options.batch_size) * options.epochs
     optimizer, rewiring = _optimizer(options, steps), _rewiring(options)
     callbacks = [] if options.log is None else [_log(options.log)]
@@ -73,7 +72,7 @@ def train(options: Namespace) -> tuple[Result, str]:
         "data": dataset.name,
         "test": scores,
         "nnz": model.nnz,
-        "density": model.nnz / _places(model),
+        "density": model.nnz / places(model),
         "widths": [dataset.features, *options.hidden, dataset.outputs],
         "model_bytes": model.nbytes,
         "peak_bytes": peak_bytes(),
@@ -99,7 +98,7 @@ def _train_text(result: Result, history: training.History) -> str:
     rows = [
         *((f"test {name}", f"{value:.4f}") for name, value in result["test"].items()),
         ("edges (nnz)", f"{result['nnz']:,}"),
-        ("density", f"{result['density']:.4g}"),
+        ("density, all layers", f"{result['density']:.4g}"),
         ("widths", " - ".join(f"{w:,}" for w in result["widths"])),
         ("model", f"{result['model_bytes'] / 1e6:.2f} MB"),
         (
@@ -213,36 +212,6 @@ def _dataset(options: Namespace) -> tuple[Dataset, Loss]:
     if asked is not None and asked.name not in suited:
         raise ArgumentError("--loss", f"one of {', '.join(suited)} for these targets", asked.name)
     return dataset, losses.named(dataset.loss) if asked is None else asked
-
-
-def _model(options: Namespace, dataset: Dataset) -> Layer:
-    widths = [dataset.features, *options.hidden, dataset.outputs]
-    shared = {
-        "activation": options.activation,
-        "allocation": options.allocation,
-        "dropout": options.dropout,
-        "normalize": options.normalize,
-        "seed": options.seed,
-    }
-    if options.nnz is not None:
-        return mlp(widths, nnz=options.nnz[0] if len(options.nnz) == 1 else options.nnz, **shared)
-    density = 0.05 if options.density is None else options.density
-    if not options.hidden:
-        return mlp(widths, density=density, **shared)
-    # The hidden layers get their share exactly, divided by the allocation; the small head is dense.
-    density = check_float("--density", density, 0, 1, open_low=True)
-    body = mlp(widths[:-1], density=density, **shared)
-    counts = [layer.own_nnz for layer in _weighted(body)]
-    return mlp(widths, nnz=[*counts, widths[-2] * widths[-1]], **shared)
-
-
-def _weighted(model: Layer) -> list[Layer]:
-    """Return the layers that have edges, or could."""
-    return [layer for _, layer in model.walk() if isinstance(layer, (Dense, Linear))]
-
-
-def _places(model: Layer) -> int:
-    return sum((layer.in_features or 0) * (layer.out_features or 0) for layer in _weighted(model))
 
 
 def _with_validation(options: Namespace, dataset: Dataset) -> tuple[tuple[Any, Any], tuple[Any, Any] | None]:

@@ -189,7 +189,7 @@ class Edges:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the indices; the view by target, made when a product asks, takes about twice as many more."""
+        """Bytes of the indices; the view by target, made when a product asks, takes twice as many more."""
         return sum(a.nbytes for a in self.by_source)
 
     def fans(self) -> tuple[Array, Array]:

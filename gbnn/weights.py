@@ -222,7 +222,7 @@ class Weights:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of indices and values, as in a file; the view by target, made by the first product, is extra."""
+        """Bytes of indices and values; the view by target, made by the first product, is extra."""
         return self._edges.nbytes + self._values.nbytes
 
     def fan_in(self) -> tuple[Array, Array]:

@@ -246,3 +246,22 @@ def test_demo_trains_saves_reloads_and_draws(capsys: pytest.CaptureFixture[str])
     assert result["reloaded_equals_saved"] is True
     assert result["sparse"]["moved_edges"] > 0
     assert result["sparse"]["accuracy"] > result["dense"]["accuracy"] > 0.85
+
+
+def test_a_table_of_any_scale_is_learned_and_its_scale_travels_with_the_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal([1e4, 0.0, -3.0], [1e3, 1e-3, 50.0], (300, 3))
+    y = 1e5 + 40 * (x[:, 0] - 1e4) / 1e3 + 30 * np.tanh(x[:, 2] / 50)
+    data, out = tmp_path / "t.npz", tmp_path / "m.safetensors"
+    np.savez(data, x=x, y=y)
+    train = ["train", "--data", str(data), "--hidden", "50", "--density", "0.5", "--epochs", "30", "--json"]
+    train += ["--batch-size", "16", "--quiet", "--out", str(out)]
+    assert main(train) == 0
+    assert json.loads(capsys.readouterr().out)["test"]["r2"] > 0.9
+    guesses = training.predict(gbnn.load(out), x, loss=gbnn.losses.mse)
+    assert np.corrcoef(guesses[:, 0], y)[0, 1] > 0.95
+    assert main([*train, "--no-standardize"]) in (0, 2)  # as it comes: it learns nothing, or diverges
+    out_text = capsys.readouterr().out
+    assert not out_text or json.loads(out_text)["test"]["r2"] < 0.5

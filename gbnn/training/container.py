@@ -51,14 +51,14 @@ def as_path(path: Any) -> Path:
 def new_file(path: Any) -> Path:
     """Return where a file can be made or replaced, links followed; FileError if it cannot be there."""
     path = as_path(path)
-    real, reason = Path(os.path.realpath(path)), _no_file(path)
-    if reason is None and not os.path.isdir(real.parent):
-        reason = f"no folder {path.parent}"
-    if reason is None and not os.access(real.parent, os.W_OK | os.X_OK):
-        reason = "a folder where nothing may be written"
-    if reason is not None:
-        raise FileError(str(path), "a file that can be written", reason)
-    return real
+    reason = _no_file(path)
+    if reason is None:
+        real = Path(os.path.realpath(path))
+        if os.access(real.parent, os.W_OK | os.X_OK):
+            return real
+        missing = not os.path.isdir(real.parent)
+        reason = f"no folder {path.parent}" if missing else "a folder where nothing may be written"
+    raise FileError(str(path), "a file that can be written", reason)
 
 
 def _no_file(path: Path) -> object:

@@ -181,7 +181,7 @@ def test_a_file_that_may_not_be_read(good: Path, tmp_path: Path) -> None:
 
 def test_paths_that_are_none() -> None:
     for path in ("a\0b", "x" * 300):
-        with pytest.raises(FileError, match="a whole safetensors file"):
+        with pytest.raises(FileError, match="expected a file, got "):
             load(path)
 
 
