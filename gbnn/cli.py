@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -168,6 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result, text = _run(options.command)(options)
         _say(json.dumps(_plain(result), allow_nan=False) if options.json else text)
     except GbnnError as error:
+        error.where = _as_option(error.where, options)
         return _failed(f"error: {error}", 2)
     except KeyboardInterrupt:
         return _failed("interrupted", 130)
@@ -182,6 +184,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = error.filename or "standard output"
         return _failed(f"error: {where}: expected to be usable, got {error.strerror}", 2)
     return 0
+
+
+# Arguments that are called otherwise on the command line.
+_OPTIONS = {"widths": "hidden", "fraction": "rewire_fraction", "every": "rewire_every"}
+
+
+def _as_option(where: str, options: argparse.Namespace) -> str:
+    """Name the option that an argument came from; what else an error names stays as it is."""
+    name = re.sub(r"\[\d+\]$", "", where).split(", ")[0]
+    name = _OPTIONS.get(name, name)
+    given = vars(options).get(name) is not None and name not in ("command", "model")
+    plain = where in (name, "nnz, density") or re.fullmatch(r"[a-z_]+(\[\d+\])?", where)
+    return f"--{name.replace('_', '-')}" if given and plain else where
 
 
 def _say(text: str) -> None:

@@ -165,8 +165,9 @@ def predict(options: Namespace) -> tuple[Result, str]:
 
 def datasets(options: Namespace) -> tuple[Result, str]:
     """List the data sets known by name."""
-    rows = {name: (loader.__doc__ or "").splitlines()[0] for name, loader in DATASETS.items()}
-    return rows, "\n".join(f"{name.ljust(14)} {line.removeprefix('Return ')}" for name, line in rows.items())
+    lines = {name: (loader.__doc__ or "").splitlines()[0] for name, loader in DATASETS.items()}
+    rows = {name: line.removeprefix("Return ").removeprefix("the ") for name, line in lines.items()}
+    return rows, "\n".join(f"{name.ljust(14)} {line}" for name, line in rows.items())
 
 
 def info(options: Namespace) -> tuple[Result, str]:

@@ -345,3 +345,24 @@ def test_models_that_are_no_files(here: Path, capsys: Capture, command: str) -> 
     data = [] if command == "info" else ["--data", "bare.csv"]
     for path in ("pipe", os.devnull, ".", "", "no", "bare.csv", "a" * 5000):
         refused(capsys, command, path, *data)
+
+
+@pytest.mark.parametrize(
+    ("more", "option"),
+    [
+        (["--hidden", "-3"], "--hidden"),
+        (["--nnz", "100000000"], "--nnz"),
+        (["--activation", "relo"], "--activation"),
+        (["--allocation", "fair"], "--allocation"),
+        (["--dropout", "2"], "--dropout"),
+        (["--seed", "-1"], "--seed"),
+        (["--threads", "0"], "--threads"),
+        (["--rewire", "set", "--rewire-fraction", "2"], "--rewire-fraction"),
+        (["--rewire", "rigl", "--rewire-every", "0"], "--rewire-every"),
+    ],
+)
+def test_an_error_names_the_option_and_not_the_argument_behind_it(
+    more: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "--data", "digits", "--epochs", "1", "--quiet", *more]) == 2
+    assert capsys.readouterr().err.startswith(f"gbnn: error: {option}: expected")

@@ -119,7 +119,8 @@ def read_records(
         return from_pair(pair[0].strip(), pair[1].strip(), target, classes, features)
     # os.path answers False where a Path raises: for names too long or with a NUL inside.
     if not os.path.isfile(path):
-        raise FileError(str(path), "a file", "a folder" if os.path.isdir(path) else "nothing of that name")
+        other = "a folder" if os.path.isdir(path) else "a pipe or device"
+        raise FileError(str(path), "a file", other if os.path.exists(path) else "nothing of that name")
     whole = Path(path)
     suffix = whole.suffix.lower()
     if suffix == ".npz":

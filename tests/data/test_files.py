@@ -206,3 +206,8 @@ def test_paths_that_are_no_files(tmp_path):
     for target in (True, 1.5, ["a"]):
         with pytest.raises(GbnnError, match=r"^target: "):
             read(tmp_path / "a.csv", target=target)
+
+
+def test_a_device_is_named_as_one() -> None:
+    with pytest.raises(FileError, match="expected a file, got a pipe or device"):
+        read("/dev/null")
