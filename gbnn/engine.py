@@ -18,7 +18,14 @@ __all__ = ["KernelReport", "kernel_report", "set_threads", "threads"]
 
 
 def threads() -> int:
-    """Return the number of threads GraphBLAS uses."""
+    """Return the number of threads GraphBLAS uses.
+
+    Examples
+    --------
+    >>> from gbnn import storage
+    >>> storage.threads() >= 1
+    True
+    """
     return int(gb.ss.config["nthreads"])
 
 

@@ -9,7 +9,7 @@ from graphblas import binary, monoid, semiring
 
 from gbnn import storage
 from gbnn.semirings.real import plus
-from gbnn.semirings.routes import by_graphblas
+from gbnn.semirings.routes import by_graphblas, into_full
 from gbnn.semirings.scalars import scalar
 from gbnn.semirings.semiring import Route, Semiring
 from gbnn.weights import Weights
@@ -35,11 +35,8 @@ def _pair(x: float, w: float) -> float:
 def _by_booleans(s: Semiring, x: Array, weights: Weights, bias: Array | None) -> Array:
     """Run GraphBLAS's Boolean kernel on x != 0 and W != 0; True comes back as 1 of x's dtype."""
     fill = False if bias is None else bias != 0
-    out = storage.Output(x.shape[0], weights.out_features, bool, fill)
-    if weights.nnz:
-        lent = storage.lend_columns(*weights.edges.by_target, weights.values_by_target != 0, weights.shape)
-        out.matrix(monoid.lor) << semiring.lor_land(storage.lend_full(x != 0) @ lent)
-    return out.take().astype(x.dtype)
+    lent = storage.lend_columns(*weights.edges.by_target, weights.values_by_target != 0, weights.shape)
+    return into_full(semiring.lor_land, monoid.lor, x != 0, lent, fill).astype(x.dtype)
 
 
 lor_land = Semiring(

@@ -10,7 +10,7 @@ from graphblas import binary, semiring
 
 from gbnn import storage
 from gbnn.semirings.gradients import EdgeGradient
-from gbnn.semirings.routes import adjoint_by_kernel, by_kernel
+from gbnn.semirings.routes import adjoint_by_kernel, by_kernel, into_full
 from gbnn.semirings.scalars import scalar
 from gbnn.semirings.semiring import Route, Semiring
 from gbnn.semirings.tropical import add_costs
@@ -62,12 +62,9 @@ def _top(array: Array) -> float:
 def _by_plus_times(s: Semiring, x: Array, weights: Weights, bias: Array | None) -> Array:
     """log_plus(X, W) = log plus_times(exp(X - a), exp(W - c)) + a + c, by GraphBLAS's fastest kernel."""
     a, c = _top(x), _top(weights.values)
-    out = storage.Output(x.shape[0], weights.out_features, x.dtype)
-    if weights.nnz:
-        scaled = np.exp(weights.values_by_target - c)
-        lent = storage.lend_columns(*weights.edges.by_target, scaled, weights.shape)
-        out.matrix(binary.plus) << semiring.plus_times(storage.lend_full(np.exp(x - a)) @ lent)
-    y = out.take()
+    scaled = np.exp(weights.values_by_target - c)
+    lent = storage.lend_columns(*weights.edges.by_target, scaled, weights.shape)
+    y = into_full(semiring.plus_times, binary.plus, np.exp(x - a), lent)
     np.log(y, out=y)  # of an empty sum: the identity, -∞
     y += a + c
     return y if bias is None else np.logaddexp(y, bias)
@@ -89,12 +86,9 @@ def _adjoint(
     ex, ew = np.exp(x - a), np.exp(weights.values - c)
     dx = None
     if inputs:
-        out = storage.Output(x.shape[0], weights.in_features, x.dtype)
-        if weights.nnz:
-            shape = (weights.out_features, weights.in_features)
-            lent = storage.lend_columns(*weights.edges.by_source, ew, shape)
-            out.matrix(binary.plus) << semiring.plus_times(storage.lend_full(g) @ lent)
-        dx = out.take()
+        shape = (weights.out_features, weights.in_features)
+        lent = storage.lend_columns(*weights.edges.by_source, ew, shape)
+        dx = into_full(semiring.plus_times, binary.plus, g, lent)
         dx *= ex
     dbias = None
     if bias is not None:

@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def by_graphblas(operator: Any, accumulate: Any) -> Callable[..., Array]:
-    """Return the route by a GraphBLAS semiring: C ⊕= X ⊕.⊗ W into a full C that holds the bias already.
+def into_full(operator: Any, accumulate: Any, x: Array, w: Any, fill: Any = 0) -> Array:
+    """Return C after C ⊕= X ⊕.⊗ W, where C is full and holds `fill` (a bias, or the identity) at first.
 
-    With a built-in ("factory") operator, one dtype and ⊕ as the accumulator this runs in place, in
-    SuiteSparse's full-times-sparse kernel (saxpy5).
+    `w` is a lent matrix of x's dtype, shape (x's columns, columns of C). With a built-in ("factory") operator
+    and ⊕ as the accumulator this runs in place, in SuiteSparse's full-times-sparse kernel (saxpy5).
     """
+    out = storage.Output(x.shape[0], w.ncols, x.dtype, fill)
+    if w.nvals:
+        out.matrix(accumulate) << operator(storage.lend_full(x) @ w)
+    return out.take()
+
+
+def by_graphblas(operator: Any, accumulate: Any) -> Callable[..., Array]:
+    """Return the route by a GraphBLAS semiring, into a full matrix that holds the bias already."""
 
     def forward(s: Semiring, x: Array, weights: Weights, bias: Array | None) -> Array:
         fill = s.identity if bias is None else bias
-        out = storage.Output(x.shape[0], weights.out_features, x.dtype, fill)
-        if weights.nnz:
-            out.matrix(accumulate) << operator(storage.lend_full(x) @ weights.by_target)
-        return out.take()
+        return into_full(operator, accumulate, x, weights.by_target, fill)
 
     return forward
 
@@ -72,7 +77,4 @@ def adjoint_by_kernel(
 
 def times_transposed(dy: Array, weights: Weights) -> Array:
     """Return dY @ Wᵀ over plus_times, by GraphBLAS's in-place kernel on the view by source."""
-    out = storage.Output(dy.shape[0], weights.in_features, dy.dtype)
-    if weights.nnz:
-        out.matrix(binary.plus) << semiring.plus_times(storage.lend_full(dy) @ weights.by_source)
-    return out.take()
+    return into_full(semiring.plus_times, binary.plus, dy, weights.by_source)

@@ -10,7 +10,7 @@ from graphblas import monoid, semiring
 
 from gbnn import storage
 from gbnn.semirings.real import maximum, minimum
-from gbnn.semirings.routes import by_graphblas, by_kernel
+from gbnn.semirings.routes import by_graphblas, by_kernel, into_full
 from gbnn.semirings.scalars import scalar
 from gbnn.semirings.semiring import Route, Semiring
 from gbnn.weights import Weights
@@ -35,11 +35,8 @@ def _max_plus_by_min_plus(s: Semiring, x: Array, weights: Weights, bias: Array |
     Negation is exact, so the result equals the definition bit by bit.
     """
     fill = -s.identity if bias is None else -bias
-    out = storage.Output(x.shape[0], weights.out_features, x.dtype, fill)
-    if weights.nnz:
-        negated = storage.lend_columns(*weights.edges.by_target, -weights.values_by_target, weights.shape)
-        out.matrix(monoid.min) << semiring.min_plus(storage.lend_full(-x) @ negated)
-    y = out.take()
+    negated = storage.lend_columns(*weights.edges.by_target, -weights.values_by_target, weights.shape)
+    y = into_full(semiring.min_plus, monoid.min, -x, negated, fill)
     return np.negative(y, out=y)
 
 

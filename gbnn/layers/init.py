@@ -39,6 +39,13 @@ def glorot(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
 
     Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks",
     AISTATS 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbnn.layers import glorot
+    >>> glorot(np.random.default_rng(0), np.full(10_000, 30), np.full(10_000, 20)).std().round(2)
+    np.float64(0.2)
     """
     limit = np.sqrt(6.0 / np.maximum(fan_in + fan_out, 1))
     values: Array = rng.uniform(-1.0, 1.0, fan_in.size) * limit
@@ -46,7 +53,14 @@ def glorot(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
 
 
 def normal(deviation: float) -> Initializer:
-    """Return an initializer: normal with a fixed standard deviation."""
+    """Return an initializer: normal with a fixed standard deviation.
+
+    Examples
+    --------
+    >>> from gbnn import layers
+    >>> layers.Linear.random(9, 9, nnz=20, init=layers.normal(0.1), seed=0).weights.nnz
+    20
+    """
     check_float("deviation", deviation, 0)
 
     def draw(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
@@ -56,7 +70,14 @@ def normal(deviation: float) -> Initializer:
 
 
 def uniform(low: float, high: float) -> Initializer:
-    """Return an initializer: uniform between `low` and `high`."""
+    """Return an initializer: uniform between `low` and `high`.
+
+    Examples
+    --------
+    >>> from gbnn import layers
+    >>> bool(layers.Linear.random(9, 9, nnz=20, init=layers.uniform(1, 2), seed=0).weights.values.min() >= 1)
+    True
+    """
     check_float("high", high, check_float("low", low))
 
     def draw(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
@@ -66,7 +87,14 @@ def uniform(low: float, high: float) -> Initializer:
 
 
 def zeros(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
-    """Return zeros: for edges that are grown and must not disturb what the network computes."""
+    """Return zeros: for edges that are grown and must not disturb what the network computes.
+
+    Examples
+    --------
+    >>> from gbnn import layers
+    >>> layers.Linear.random(9, 9, nnz=20, init=layers.zeros).weights.values.any()
+    np.False_
+    """
     return np.zeros(fan_in.size)
 
 

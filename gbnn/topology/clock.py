@@ -26,6 +26,12 @@ class Clock:
         Whether this is the epoch's last batch.
     total_steps : int or None
         Batches in all epochs; None where the batches have no length.
+
+    Examples
+    --------
+    >>> from gbnn.topology import Clock
+    >>> Clock(step=5, total_steps=200).end(0.75)
+    150.0
     """
 
     step: int

@@ -69,6 +69,17 @@ def gradient(site: Site, dropped: Array, count: int, rng: np.random.Generator) -
 
     Edges just dropped compete like any other. Exact, in blocks: see `strongest_absent`. Parameters and
     result are those of `random`; the layer must be a plus_times one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbnn import layers, topology
+    >>> model = layers.Linear.from_dense(np.diag([1.0, 2.0]))
+    >>> _, pullback = model.forward(np.array([[1.0, 5.0]]))
+    >>> _, gradients = pullback(np.array([[1.0, 2.0]]))
+    >>> (site,) = topology.sites(model.parameters(), gradients)
+    >>> topology.gradient(site, np.array([0]), 1, np.random.default_rng(0))
+    (array([1]), array([0]))
     """
     return strongest_absent(site.probe, site.kept(dropped), count)
 

@@ -36,6 +36,17 @@ class Rewired:
     regrown : int
         Edges that were dropped and grown again in the same rewiring. Where they keep their weight
         (`Rewiring.keep_regrown`), `change` counts them neither as dropped nor as grown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbnn import layers, topology
+    >>> model = layers.Linear.random(10, 10, nnz=16, seed=0)
+    >>> always = lambda clock: True
+    >>> half = topology.Rewiring(topology.magnitude, topology.random, always, topology.constant(0.5))
+    >>> (done,) = half.apply(topology.sites(model.parameters()), topology.Clock(0), np.random.default_rng(0))
+    >>> done.name, done.change.dropped, done.change.grown, done.regrown, model.nnz
+    ('weights', 8, 8, 0, 16)
     """
 
     name: str
@@ -44,7 +55,14 @@ class Rewired:
 
 
 def same(sites: Sequence[Site], dropped: Sequence[int]) -> list[int]:
-    """Let every layer grow as many edges as it dropped."""
+    """Let every layer grow as many edges as it dropped.
+
+    Examples
+    --------
+    >>> from gbnn import topology
+    >>> topology.same([], [3, 5])
+    [3, 5]
+    """
     return list(dropped)
 
 

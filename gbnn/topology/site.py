@@ -33,6 +33,15 @@ class Site:
     index, count : int
         This layer's place among the layers with weights, full ones (`Dense`) included, from the input, and
         how many there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbnn.topology import Site
+    >>> from gbnn.weights import Weights
+    >>> site = Site("w", Weights.from_coo([0, 1, 2], [0, 0, 1], 1.0, shape=(3, 2)))
+    >>> site.kept(np.array([1])).sources
+    array([0, 2])
     """
 
     name: str

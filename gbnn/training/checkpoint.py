@@ -187,12 +187,30 @@ def load(path: Any, *, known: Iterable[Any] = ()) -> Layer:
     FileError
         If the file is missing, truncated, damaged, foreign, of a newer version, or holds what makes no model:
         indices out of range or out of order, wrong shapes, NaN.
+
+    Examples
+    --------
+    >>> import gbnn
+    >>> gbnn.load("missing.safetensors")
+    Traceback (most recent call last):
+    gbnn.errors.FileError: missing.safetensors: expected a file, got none there
     """
     return load_all(path, known=known).model
 
 
 def load_all(path: Any, *, known: Iterable[Any] = ()) -> Saved:
-    """Load a model with the training state and metadata saved beside it; see `load`."""
+    """Load a model with the training state and metadata saved beside it; see `load`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from gbnn import models, training
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.safetensors")
+    ...     training.save(path, models.mlp([8, 20, 2], density=0.2), metadata={"classes": ["no", "yes"]})
+    ...     training.load_all(path).metadata
+    {'classes': ['no', 'yes']}
+    """
     things = known_things(known)
     tensors, text = container.read(path)
     try:

@@ -40,6 +40,14 @@ class EpochEnd:
     model : Layer
     state : State
     history : History
+
+    Examples
+    --------
+    A callback that stops at a loss of 0.1:
+
+    >>> from gbnn.training import EpochEnd
+    >>> def good_enough(event):
+    ...     return isinstance(event, EpochEnd) and event.metrics["loss"] < 0.1
     """
 
     epoch: int
