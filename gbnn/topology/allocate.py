@@ -1,19 +1,34 @@
-"""How many edges each layer gets: functions (shapes, total) -> edges per layer, exact to the edge."""
+"""How many edges each layer gets: functions (shapes, total) -> edges per layer, exact to the edge.
+
+A shape is (in, out), or of more dimensions where a layer has a kernel: (out, in, kernel height, kernel width).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from gbnn.edges import shape_of
-from gbnn.errors import ArgumentError, check_int
+from gbnn.edges import MAX_FEATURES, shape_of
+from gbnn.errors import ArgumentError, KindError, check_float, check_int
 
-__all__ = ["Allocation", "erdos_renyi", "uniform"]
+__all__ = [
+    "Allocation",
+    "by_epsilon",
+    "by_fan_in",
+    "by_layer_fan_in",
+    "divide",
+    "erdos_renyi",
+    "erk",
+    "keep_dense",
+    "proportional",
+    "uniform",
+]
 
-Array = np.ndarray[Any, Any]
-Shapes = Sequence[tuple[int, int]]
+Shapes = Sequence[tuple[int, ...]]
 Allocation = Callable[[Shapes, int], list[int]]
 
 
@@ -22,14 +37,15 @@ def uniform(shapes: Shapes, total: int) -> list[int]:
 
     Parameters
     ----------
-    shapes : sequence of (in_features, out_features)
+    shapes : sequence of tuples of int
+        (in_features, out_features), or more dimensions.
     total : int
         Edges of all layers together.
 
     Returns
     -------
     list of int
-        Edges of each layer; they sum to `total`.
+        Edges of each layer; they sum to `total`, and no layer has more than its places.
 
     Raises
     ------
@@ -42,16 +58,16 @@ def uniform(shapes: Shapes, total: int) -> list[int]:
     >>> allocate.uniform([(10, 10), (10, 30)], 40)
     [10, 30]
     """
-    sizes = [shape_of(shape) for shape in shapes]
-    return _exact(sizes, total, [rows * columns for rows, columns in sizes])
+    places = _places(shapes)
+    return divide(total, places, places)
 
 
 def erdos_renyi(shapes: Shapes, total: int) -> list[int]:
     """Give layer l edges in proportion to in + out: density ε·(in + out)/(in·out), at most 1.
 
     ε is solved for so that the sum is exact; a layer that would be denser than full is made full and the
-    rest solved again. Mocanu et al., 2018 (SET); for fully connected layers ERK (Evci et al., 2020) is the
-    same. Parameters, result and errors are those of `uniform`.
+    rest solved again. Mocanu et al., 2018 (SET). A kernel does not count: the density of (out, in, 3, 3) is
+    that of (out, in); see `erk`. Parameters, result and errors are those of `uniform`.
 
     Examples
     --------
@@ -59,34 +75,257 @@ def erdos_renyi(shapes: Shapes, total: int) -> list[int]:
     >>> allocate.erdos_renyi([(784, 1000), (1000, 1000), (1000, 10)], 89_700)
     [37575, 42125, 10000]
     """
-    sizes = [shape_of(shape) for shape in shapes]
-    return _exact(sizes, total, [rows + columns for rows, columns in sizes])
+    sizes = _sizes(shapes)
+    shares = [(size[0] + size[1]) * math.prod(size[2:]) for size in sizes]
+    return divide(total, shares, [math.prod(size) for size in sizes])
 
 
-def _exact(sizes: Shapes, total: int, shares: Sequence[int]) -> list[int]:
-    """Divide `total` in proportion to `shares`, no layer beyond its places, by largest remainders.
+def erk(shapes: Shapes, total: int, *, scale: float = 1.0) -> list[int]:
+    """Divide by Erdos-Renyi-Kernel: density ε·(sum of the shape / product of the shape)^scale, at most 1.
 
-    In Python's integers: exact also beyond 2**53, where floating point loses edges.
+    Evci et al., 2020, "Rigging the lottery". At `scale` 1 it is `erdos_renyi` for layers of two dimensions; a
+    smaller scale is nearer to `uniform`, which it is at 0. Result and errors are those of `uniform`.
+
+    Parameters
+    ----------
+    shapes, total
+        As for `uniform`.
+    scale : float
+        Not negative.
+
+    Examples
+    --------
+    >>> from gbnn.topology import allocate
+    >>> allocate.erk([(64, 3, 3, 3), (128, 64, 3, 3), (10, 128)], 7000)
+    [1541, 4179, 1280]
     """
-    places = [rows * columns for rows, columns in sizes]
+    sizes = _sizes(shapes)
+    places = [math.prod(size) for size in sizes]
+    densities = [Fraction(sum(size), math.prod(size)) for size in sizes]
+    power = check_float("scale", scale, 0)
+    if power not in (0, 1):
+        # Of the largest: a power of numbers up to 1 cannot overflow. One too small for a float counts as 0.
+        largest = max(densities, default=Fraction(1))
+        shares = [n * Fraction(float(d / largest) ** power) for n, d in zip(places, densities, strict=True)]
+    else:  # exact
+        shares = [n * d ** int(power) for n, d in zip(places, densities, strict=True)]
+    return divide(total, shares, places)
+
+
+def by_fan_in(shapes: Shapes, total: int) -> list[int]:
+    """Give every neuron of every layer the same fan-in: edges in proportion to out_features.
+
+    A layer with fewer inputs than that is full, and the others share the rest. Layers are (in, out);
+    otherwise parameters, result and errors are those of `uniform`.
+
+    Examples
+    --------
+    >>> from gbnn.topology import allocate
+    >>> allocate.by_fan_in([(784, 300), (300, 100), (100, 10)], 8200)  # 20 for each of 410 neurons
+    [6000, 2000, 200]
+    """
+    sizes = [shape_of(shape) for shape in _listed(shapes)]
+    return divide(total, [out for _, out in sizes], [math.prod(size) for size in sizes])
+
+
+def by_layer_fan_in(shapes: Shapes, total: int) -> list[int]:
+    """Give every layer edges in proportion to its own fan-in, in_features: the same fan-out everywhere.
+
+    Read from input to output this is `by_fan_in` read from output to input. Parameters, result and errors
+    are those of `by_fan_in`.
+
+    Examples
+    --------
+    >>> from gbnn.topology import allocate
+    >>> allocate.by_layer_fan_in([(784, 300), (300, 100), (100, 10)], 11_840)  # 10 from each of 1184 neurons
+    [7840, 3000, 1000]
+    """
+    sizes = [shape_of(shape) for shape in _listed(shapes)]
+    return divide(total, [rows for rows, _ in sizes], [math.prod(size) for size in sizes])
+
+
+def proportional(scores: Sequence[float]) -> Allocation:
+    """Return an allocation in proportion to a score for each layer, up to its places.
+
+    What layers of a positive score cannot hold goes to the others at equal density. Scores of single edges
+    (SNIP, GraSP, SynFlow) are turned into edges per layer by `at_init.counts`.
+
+    Parameters
+    ----------
+    scores : sequence of float, or ndarray
+        One a layer: finite and not negative.
+
+    Raises
+    ------
+    ArgumentError, KindError
+        If a score is negative, not finite or no number; by the allocation also if there are more or fewer
+        layers than scores.
+
+    Examples
+    --------
+    >>> from gbnn.topology import allocate
+    >>> allocate.proportional([3.0, 1.0])([(10, 10), (10, 30)], 40)
+    [30, 10]
+    """
+    if isinstance(scores, str | bytes) or not isinstance(scores, Sequence | np.ndarray):
+        raise KindError("scores", "a list of numbers, one a layer", type(scores).__name__)
+    shares = [Fraction(check_float(f"scores[{k}]", score, 0)) for k, score in enumerate(scores)]
+
+    def allocation(shapes: Shapes, total: int) -> list[int]:
+        places = _places(shapes)
+        if len(places) != len(shares):
+            raise ArgumentError("shapes", f"{len(shares)} layers, one a score", len(places))
+        return divide(total, shares, places)
+
+    return allocation
+
+
+def keep_dense(allocation: Allocation = uniform, *, first: bool = True, last: bool = False) -> Allocation:
+    """Return an allocation that makes the first and/or last layer full and divides the rest by another.
+
+    Evci et al., 2020 (RigL) keep the first layer dense where the others are uniform; many papers keep the last.
+
+    Parameters
+    ----------
+    allocation : callable
+        ``(shapes, total) -> edges per layer``, for the layers between.
+    first, last : bool
+        Which layers are full.
+
+    Raises
+    ------
+    ArgumentError
+        By the allocation, if there are fewer edges than the full layers take.
+
+    Examples
+    --------
+    >>> from gbnn.topology import allocate
+    >>> allocate.keep_dense(allocate.uniform, first=False, last=True)([(50, 20), (20, 30), (30, 2)], 220)
+    [100, 60, 60]
+    """
+    if not callable(allocation):
+        raise KindError("allocation", "a function (shapes, total) -> edges per layer", repr(allocation))
+
+    def with_dense(shapes: Shapes, total: int) -> list[int]:
+        places = _places(shapes)
+        size = len(places)
+        full = {k for k, kept in ((0, first), (size - 1, last)) if kept and 0 <= k < size}
+        held = sum(places[k] for k in full)
+        if check_int("nnz", total, 0) < held:
+            raise ArgumentError("nnz", f"at least {held}, the places of the layers that stay full", total)
+        between = [k for k in range(size) if k not in full]
+        # Where nothing is between, too: an allocation of no layers refuses any edge.
+        shared = iter(allocation([shapes[k] for k in between], int(total) - held))
+        return [places[k] if k in full else next(shared) for k in range(size)]
+
+    return with_dense
+
+
+def by_epsilon(shapes: Shapes, epsilon: float = 20.0) -> list[int]:
+    """Return ε·(in + out) edges for each layer, to the nearest edge, at most its places (SET's own setting).
+
+    The total follows from ε, so this is no allocation of a total, but ``mlp(nnz=by_epsilon(shapes))`` takes
+    it, and its sum given to `erdos_renyi` leads to the same counts within an edge. Mocanu et al., 2018.
+
+    Parameters
+    ----------
+    shapes : sequence of tuples of int
+    epsilon : float
+        Not negative; the paper's default is 20.
+
+    Examples
+    --------
+    >>> from gbnn.topology import allocate
+    >>> allocate.by_epsilon([(3072, 4000), (4000, 1000), (1000, 10)], 20)
+    [141440, 100000, 10000]
+    """
+    factor = Fraction(check_float("epsilon", epsilon, 0))
+    counts = []
+    for size in _sizes(shapes):
+        nearest = math.floor(factor * (size[0] + size[1]) * math.prod(size[2:]) + Fraction(1, 2))
+        counts.append(min(nearest, math.prod(size)))
+    return counts
+
+
+def divide(total: int, shares: Sequence[int | Fraction], places: Sequence[int]) -> list[int]:
+    """Divide `total` in proportion to `shares`, nowhere more than `places`, by largest remainders.
+
+    Exact, also beyond 2**53, where floating point loses edges.
+
+    Parameters
+    ----------
+    total : int
+    shares : sequence of int or Fraction
+        Not negative. What those of 0 get, once the others are full, is in proportion to their places.
+    places : sequence of int
+        At most so many each.
+
+    Returns
+    -------
+    list of int
+        The earlier one gets more at a tie.
+
+    Raises
+    ------
+    ArgumentError, KindError
+        If `total` is no integer, negative, or more than there are places.
+
+    Examples
+    --------
+    >>> from gbnn.topology import allocate
+    >>> allocate.divide(10, [1, 1, 2], [1, 9, 9])
+    [1, 3, 6]
+    """
     left = check_int("nnz", total, 0)
     if left > sum(places):
         raise ArgumentError("nnz", f"at most {sum(places)}, the places of all layers", total)
     counts = [0] * len(places)
-    open_layers = list(range(len(places)))
+    served = [k for k, share in enumerate(shares) if share]
+    left -= _fill(counts, left, served, shares, places)
+    _fill(counts, left, [k for k, share in enumerate(shares) if not share], places, places)
+    return counts
+
+
+def _fill(
+    counts: list[int], left: int, layers: list[int], shares: Sequence[int | Fraction], places: Sequence[int]
+) -> int:
+    """Give these layers up to `left` edges by positive shares, into `counts`; return how many they took."""
+    before = left
     while True:
-        whole = sum(shares[k] for k in open_layers)
-        full = [k for k in open_layers if left * shares[k] >= places[k] * whole]
+        whole = sum(shares[k] for k in layers)
+        full = {k for k in layers if left * shares[k] >= places[k] * whole}
         if not full:
             break
         for k in full:
             counts[k] = places[k]
             left -= places[k]
-        open_layers = [k for k in open_layers if k not in full]
-    for k in open_layers:
-        counts[k] = left * shares[k] // whole
+        layers = [k for k in layers if k not in full]
+    if not layers:
+        return before - left
+    for k in layers:
+        counts[k] = int(left * shares[k] // whole)
     # What rounding down left over goes to the largest remainders, the earlier layer first at a tie.
-    missing = left - sum(counts[k] for k in open_layers)
-    for k in sorted(open_layers, key=lambda k: -(left * shares[k] % whole))[:missing]:
+    missing = left - sum(counts[k] for k in layers)
+    for k in sorted(layers, key=lambda k: -(left * shares[k] % whole))[:missing]:
         counts[k] += 1
-    return counts
+    return before
+
+
+def _places(shapes: Shapes) -> list[int]:
+    return [math.prod(size) for size in _sizes(shapes)]
+
+
+def _sizes(shapes: Shapes) -> list[tuple[int, ...]]:
+    """Return shapes as tuples of at least two Python ints, or raise."""
+    sizes = []
+    for shape in _listed(shapes):
+        if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray) or len(shape) < 2:
+            raise ArgumentError("shape", "two or more integers, as (in_features, out_features)", repr(shape))
+        sizes.append(tuple(check_int("shape", size, 1, MAX_FEATURES) for size in shape))
+    return sizes
+
+
+def _listed(shapes: Any) -> Sequence[Any]:
+    if isinstance(shapes, str | bytes) or not isinstance(shapes, Sequence | np.ndarray):
+        raise KindError("shapes", "a list of shapes", type(shapes).__name__)
+    return shapes

@@ -1,15 +1,14 @@
-"""When to rewire and how much: plain functions of the `Clock`."""
+"""`Clock`, and when to rewire: plain functions of it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 
 from gbnn.errors import ArgumentError, check_float, check_int
 
-__all__ = ["Clock", "Fraction", "When", "constant", "cosine", "every_epoch", "every_steps"]
+__all__ = ["Clock", "When", "doubling", "every_epoch", "every_steps", "never", "once"]
 
 
 @dataclass(frozen=True)
@@ -51,18 +50,17 @@ class Clock:
 
 
 When = Callable[[Clock], bool]
-Fraction = Callable[[Clock], float]
 
 
-def check_until(until: float | int) -> float | int:
-    """Return `until` if it is a positive int or a share in (0, 1]."""
+def check_until(until: float | int, where: str = "until", *, zero: bool = False) -> float | int:
+    """Return `until` if it is a positive int or a share in (0, 1]; or 0, where `zero` allows it."""
     if isinstance(until, Integral):
-        return check_int("until", until, 1)
-    return check_float("until", until, 0, 1, open_low=True)
+        return check_int(where, until, 0 if zero else 1)
+    return check_float(where, until, 0, 1, open_low=not zero)
 
 
-def every_steps(n: int, until: float | int = 0.75) -> When:
-    """Every `n` steps, not at step 0, before the step `until` (a share of all steps if a float).
+def every_steps(n: int, until: float | int = 0.75, *, begin: float | int = 0) -> When:
+    """Every `n` steps from `begin` on, not at step 0, before `until` (shares of all steps if floats).
 
     Examples
     --------
@@ -72,13 +70,19 @@ def every_steps(n: int, until: float | int = 0.75) -> When:
     [100, 200, 300, 400, 500, 600, 700]
     """
     check_int("n", n, 1)
-    until = check_until(until)
-    # The end comes first: where it is not known, that shows at the first step, not at step n.
-    return lambda clock: clock.step < clock.end(until) and clock.step > 0 and clock.step % n == 0
+    until, begin = check_until(until), check_until(begin, "begin", zero=True)
+
+    def when(clock: Clock) -> bool:
+        # The end comes first: where it is not known, that shows at the first step, not at step n.
+        return clock.step < clock.end(until) and clock.step >= max(clock.end(begin), 1) and clock.step % n == 0
+
+    return when
 
 
-def every_epoch(*, skip_last: bool = True) -> When:
-    """At the end of every epoch; `skip_last` spares the last, whose new edges would never be trained.
+def every_epoch(n: int = 1, *, skip_last: bool = True, until: float | int | None = None) -> When:
+    """At the end of every `n`-th epoch, before `until` (see `every_steps`) if given.
+
+    `skip_last` spares the last epoch, whose new edges would never be trained.
 
     Examples
     --------
@@ -87,31 +91,59 @@ def every_epoch(*, skip_last: bool = True) -> When:
     >>> [when(Clock(step=9, epoch=e, epochs=3, last_in_epoch=True)) for e in range(3)]
     [True, True, False]
     """
-    return lambda clock: clock.last_in_epoch and not (skip_last and clock.epoch == clock.epochs - 1)
+    check_int("n", n, 1)
+    until = None if until is None else check_until(until)
+
+    def when(clock: Clock) -> bool:
+        early = until is None or clock.step < clock.end(until)
+        last = skip_last and clock.epoch == clock.epochs - 1
+        return early and clock.last_in_epoch and (clock.epoch + 1) % n == 0 and not last
+
+    return when
 
 
-def constant(fraction: float) -> Fraction:
-    """Return the same share of edges each time.
-
-    Examples
-    --------
-    >>> from gbnn.topology import Clock, constant
-    >>> constant(0.3)(Clock(step=5))
-    0.3
-    """
-    share = check_float("fraction", fraction, 0, 1)
-    return lambda clock: share
-
-
-def cosine(fraction: float, until: float | int = 0.75) -> Fraction:
-    """Fall from `fraction` to 0 along half a cosine, f(t) = fraction/2·(1 + cos(π·t/T)) (RigL).
+def once(step: float | int) -> When:
+    """At one step only (a share of all steps if a float).
 
     Examples
     --------
-    >>> from gbnn.topology import Clock, cosine
-    >>> share = cosine(0.3, until=1000)
-    >>> [round(share(Clock(step=s)), 3) for s in (0, 500, 1000, 2000)]
-    [0.3, 0.15, 0.0, 0.0]
+    >>> from gbnn.topology import Clock, once
+    >>> [s for s in range(10) if once(0.5)(Clock(step=s, total_steps=10))]
+    [5]
     """
-    share, until = check_float("fraction", fraction, 0, 1), check_until(until)
-    return lambda clock: share / 2 * (1 + math.cos(math.pi * min(1.0, clock.step / clock.end(until))))
+    at = check_until(step, "step", zero=True)
+    return lambda clock: clock.step == int(clock.end(at))
+
+
+def doubling(first: int, steps: tuple[float | int, ...], until: float | int = 1.0) -> When:
+    """Every `first` steps, and after each of `steps` (shares of all steps if floats) half as often.
+
+    DSR's rewiring goes from 100 to 800 iterations apart so (Mostafa & Wang, 2019, arXiv:1902.05967).
+
+    Examples
+    --------
+    >>> from gbnn.topology import Clock, doubling
+    >>> when = doubling(10, (40,), until=100)
+    >>> [s for s in range(120) if when(Clock(step=s))]
+    [10, 20, 30, 40, 60, 80]
+    """
+    check_int("first", first, 1)
+    until, marks = check_until(until), [check_until(step, "steps", zero=True) for step in steps]
+
+    def when(clock: Clock) -> bool:
+        interval = first * 2 ** sum(clock.step >= clock.end(mark) for mark in marks)
+        return 0 < clock.step < clock.end(until) and clock.step % interval == 0
+
+    return when
+
+
+def never(clock: Clock) -> bool:
+    """At no step: a static graph.
+
+    Examples
+    --------
+    >>> from gbnn.topology import Clock, never
+    >>> never(Clock(step=100))
+    False
+    """
+    return False

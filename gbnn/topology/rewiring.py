@@ -2,78 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from gbnn.edges import Change, check_indices
+from gbnn.edges import check_indices
 from gbnn.errors import ArgumentError, KindError, check_float, check_int
 from gbnn.layers import Initializer, zeros
 from gbnn.layers.init import drawn
-from gbnn.topology.clock import Clock, Fraction, When
+from gbnn.topology import rewired
+from gbnn.topology.clock import Clock, When
 from gbnn.topology.grow import Grow
 from gbnn.topology.prune import Prune
+from gbnn.topology.rates import Rates, equal
+from gbnn.topology.redistribute import Allocate, same
+from gbnn.topology.rewired import Rewired
+from gbnn.topology.schedules import Share
 from gbnn.topology.site import Site
-from gbnn.weights import Weights
 
-__all__ = ["Rewired", "Rewiring", "same", "sites"]
+__all__ = ["InTurn", "Rewirer", "Rewiring", "in_turn", "not_full"]
 
 Array = np.ndarray[Any, Any]
+Goal = Callable[[Sequence[Site], Clock], int]
+EachStep = Callable[[Site, Clock, np.random.Generator], None]
+AlsoDrop = Callable[[Sequence[Site], Sequence[Array]], list[Array]]
 
 
-@dataclass(frozen=True)
-class Rewired:
-    """What a rewiring did to one layer.
+@runtime_checkable
+class Rewirer(Protocol):
+    """What `train` takes as its rewiring: a `Rewiring`, several in turn, or a class of the user's own."""
 
-    Attributes
-    ----------
-    name : str
-        The parameter's name in the model.
-    change : Change
-        Where every edge went.
-    regrown : int
-        Edges that were dropped and grown again in the same rewiring. Where they keep their weight
-        (`Rewiring.keep_regrown`), `change` counts them neither as dropped nor as grown.
+    @property
+    def replaces_update(self) -> bool:
+        """Whether a step that rewires leaves out its weight update."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gbnn import layers, topology
-    >>> model = layers.Linear.random(10, 10, nnz=16, seed=0)
-    >>> always = lambda clock: True
-    >>> half = topology.Rewiring(topology.magnitude, topology.random, always, topology.constant(0.5))
-    >>> (done,) = half.apply(topology.sites(model.parameters()), topology.Clock(0), np.random.default_rng(0))
-    >>> done.name, done.change.dropped, done.change.grown, done.regrown, model.nnz
-    ('weights', 8, 8, 0, 16)
-    """
+    @property
+    def watches(self) -> bool:
+        """Whether `watch` wants to be called."""
 
-    name: str
-    change: Change
-    regrown: int
+    def due(self, clock: Clock) -> bool:
+        """Return whether to rewire at this step."""
 
+    def watch(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> None:
+        """See every step: after its update, before its rewiring."""
 
-def same(sites: Sequence[Site], dropped: Sequence[int]) -> list[int]:
-    """Let every layer grow as many edges as it dropped.
-
-    Examples
-    --------
-    >>> from gbnn import topology
-    >>> topology.same([], [3, 5])
-    [3, 5]
-    """
-    return list(dropped)
+    def apply(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> list[Rewired]:
+        """Rewire now."""
 
 
 def not_full(site: Site) -> bool:
     """Whether a layer has absent edges to choose from."""
-    return site.weights.nnz < site.weights.in_features * site.weights.out_features
+    return site.free > 0
 
 
 @dataclass(frozen=True)
 class Rewiring:
-    """How and when a network's edges move. Recipes (`set_`, `rigl`) are ready-made ones.
+    """How and when a network's edges move. Recipes (`set_`, `rigl`, ...) are ready-made ones.
 
     Attributes
     ----------
@@ -84,9 +70,17 @@ class Rewiring:
     when : callable
         ``(clock) -> bool``.
     fraction : callable
-        ``(clock) -> share`` of the edges, in [0, 1].
+        ``(clock) -> share`` of the edges that go, in [0, 1].
+    rates : callable
+        ``(sites, fraction) -> a fraction for each layer``: which layers drop how much.
+    also_drop : callable, optional
+        ``(sites, dropped) -> dropped``, positions a layer: more edges that go with those that prune chose
+        (percolation).
+    goal : callable, optional
+        ``(sites, clock) -> edges`` that these layers have together afterwards (see `to_density`). None: as
+        many as before. Where that is less than `fraction` leaves, more are dropped.
     allocate : callable
-        ``(sites, dropped counts) -> grown counts``; their sum is the number of dropped edges.
+        ``(sites, dropped, total) -> grown counts``; their sum is `total`.
     start : callable
         Values of new edges, ``(rng, fan_in, fan_out) -> values`` as for a new layer.
     replaces_update : bool
@@ -95,6 +89,9 @@ class Rewiring:
         Whether an edge dropped and grown again at once keeps its weight and state, or starts anew.
     layers : callable
         ``(site) -> bool``: which layers take part.
+    each_step : callable, optional
+        ``(site, clock, rng)``, called for every layer that takes part at every step, after the weights'
+        update: to remember gradients in `Site.memory`, or to add noise to weights.
 
     Raises
     ------
@@ -115,20 +112,43 @@ class Rewiring:
     prune: Prune
     grow: Grow
     when: When
-    fraction: Fraction
-    allocate: Callable[[Sequence[Site], Sequence[int]], list[int]] = same
+    fraction: Share
+    rates: Rates = equal
+    also_drop: AlsoDrop | None = None
+    goal: Goal | None = None
+    allocate: Allocate = same
     start: Initializer = zeros
     replaces_update: bool = False
     keep_regrown: bool = True
     layers: Callable[[Site], bool] = not_full
+    each_step: EachStep | None = None
 
     def __post_init__(self) -> None:
-        for part in ("prune", "grow", "when", "fraction", "allocate", "start", "layers"):
+        for part in ("prune", "grow", "when", "fraction", "rates", "allocate", "start", "layers"):
             if not callable(getattr(self, part)):
                 raise KindError(part, "a function", repr(getattr(self, part)))
+        for part in ("also_drop", "goal", "each_step"):
+            if not (getattr(self, part) is None or callable(getattr(self, part))):
+                raise KindError(part, "a function or None", repr(getattr(self, part)))
+
+    def due(self, clock: Clock) -> bool:
+        """Return whether to rewire at this step."""
+        return self.when(clock)
+
+    @property
+    def watches(self) -> bool:
+        """Whether there is something to do at every step."""
+        return self.each_step is not None
+
+    def watch(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> None:
+        """Do what `each_step` does, layer by layer."""
+        if self.each_step is not None:
+            for site in places:
+                if self.layers(site):
+                    self.each_step(site, clock, rng)
 
     def apply(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> list[Rewired]:
-        """Rewire the layers now; their weights and optimizer slots change in place.
+        """Rewire the layers now; their weights, optimizer slots and memory change in place.
 
         Parameters
         ----------
@@ -140,7 +160,7 @@ class Rewiring:
         Returns
         -------
         list of Rewired
-            One for each layer that takes part. The number of edges of the model is what it was.
+            One for each layer that takes part. The number of their edges is `goal`, or what it was.
 
         Raises
         ------
@@ -150,9 +170,13 @@ class Rewiring:
         """
         chosen = [site for site in places if self.layers(site)]
         fraction = check_float("fraction", self.fraction(clock), 0, 1)
-        dropped = [_positions(site, self.prune(site, fraction, rng)) for site in chosen]
-        before = [gone.size for gone in dropped]
-        counts = _counts(self.allocate(chosen, before), len(chosen), sum(before))
+        now = sum(site.weights.nnz for site in chosen)
+        room = sum(site.places for site in chosen)
+        goal = now if self.goal is None else check_int("goal", self.goal(chosen, clock), 0, room)
+        dropped = self._dropped(chosen, fraction, now, goal, rng)
+        total = goal - now + sum(gone.size for gone in dropped)
+        free = [site.free + gone.size for site, gone in zip(chosen, dropped, strict=True)]
+        counts = _counts(self.allocate(chosen, dropped, total), free, total)
         grown = [
             _ends(site, count, self.grow(site, gone, count, rng))
             for site, gone, count in zip(chosen, dropped, counts, strict=True)
@@ -162,45 +186,134 @@ class Rewiring:
             for site, gone, new in zip(chosen, dropped, grown, strict=True)
         ]
 
+    def _dropped(
+        self, chosen: Sequence[Site], fraction: float, now: int, goal: int, rng: np.random.Generator
+    ) -> list[Array]:
+        """Return the positions that go: what `fraction` says, and enough to come down to `goal`."""
+        if goal < now:
+            fraction = max(fraction, (now - goal) / now)
+        rates = self.rates(chosen, fraction)
+        if not isinstance(rates, Sequence | np.ndarray) or len(rates) != len(chosen):
+            raise ArgumentError("rates", f"{len(chosen)} fractions, one a layer", rates)
+        rates = [check_float(f"rates[{k}]", rate, 0, 1) for k, rate in enumerate(rates)]
+        dropped = [
+            _positions(site, self.prune(site, rate, rng)) for site, rate in zip(chosen, rates, strict=True)
+        ]
+        if self.also_drop is not None:
+            more = self.also_drop(chosen, dropped)
+            dropped = [_positions(site, gone) for site, gone in zip(chosen, more, strict=True)]
+        # Shares are rounded down in every layer, so a few edges too many may be left: they go one by one,
+        # the next in the layers that have most.
+        over = now - sum(gone.size for gone in dropped) - goal
+        left = [site.weights.nnz - gone.size for site, gone in zip(chosen, dropped, strict=True)]
+        for k in sorted(range(len(chosen)), key=lambda k: -left[k]):
+            if over > 0 and left[k] > 0:
+                nnz, size = chosen[k].weights.nnz, dropped[k].size
+                dropped[k] = _positions(chosen[k], self.prune(chosen[k], (size + 1) / nnz, rng))
+                over -= dropped[k].size - size
+        if over > 0:
+            raise ArgumentError("prune", f"rules that drop at least {now - goal} edges", now - goal - over)
+        return dropped
+
     def _change(
         self, site: Site, dropped: Array, sources: Array, targets: Array, rng: np.random.Generator
     ) -> Rewired:
         position = site.weights.edges.find(sources, targets)
         again = position[position >= 0]
+        removed = dropped.size
         if self.keep_regrown and again.size:
             # Dropped and grown again: the edge simply stays, with its weight and all its state.
             gone = np.setdiff1d(dropped, again)
             if gone.size != dropped.size - again.size:
                 raise ArgumentError(f"grow, {site.name}", "each edge once, and none that is kept", "others")
             dropped, sources, targets = gone, sources[position < 0], targets[position < 0]
-        change = site.weights.rewire(dropped, sources, targets)
-        for name, slot in site.slots.items():  # at once, whatever comes of the values
-            site.slots[name] = change.carry(slot)
+        rewired.start_exploring(site)
+        change = site.rewire(dropped, sources, targets)
         new = change.new
         if new.size and self.start is not zeros:
             fan_in, fan_out = site.weights.edges.fans()
             values = site.weights.values.copy()
             values[new] = drawn(self.start, rng, fan_in[new], fan_out[new], values.dtype)
             site.weights.assign(values)
-        return Rewired(site.name, change, int(again.size))
+        return rewired.record(site, change, removed, int(again.size))
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """Several rewirings, each applied in its turn; see `in_turn`."""
+
+    parts: tuple[Rewirer, ...]
+
+    @property
+    def replaces_update(self) -> bool:
+        """Whether one of them replaces the update of the step it is due."""
+        return any(part.replaces_update for part in self.parts)
+
+    @property
+    def watches(self) -> bool:
+        """Whether one of them watches."""
+        return any(part.watches for part in self.parts)
+
+    def due(self, clock: Clock) -> bool:
+        """Return whether one of them is due."""
+        return any(part.due(clock) for part in self.parts)
+
+    def watch(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> None:
+        """Let each see the step."""
+        for part in self.parts:
+            part.watch(places, clock, rng)
+
+    def apply(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> list[Rewired]:
+        """Apply those that are due, the later ones to what the earlier ones have left."""
+        return [done for part in self.parts if part.due(clock) for done in part.apply(places, clock, rng)]
+
+
+def in_turn(*rewirings: Rewirer) -> InTurn:
+    """Apply several rewirings one after the other: prune to a density, then move edges (GraNet).
+
+    Parameters
+    ----------
+    *rewirings : Rewirer
+        Each is applied when it is due.
+
+    Raises
+    ------
+    KindError
+        If one is no rewiring.
+
+    Examples
+    --------
+    >>> from gbnn import topology
+    >>> both = topology.in_turn(topology.gmp(0.1), topology.rigl())
+    >>> both.due(topology.Clock(step=100, total_steps=1000))
+    True
+    """
+    for k, rewiring in enumerate(rewirings):
+        if not isinstance(rewiring, Rewirer):
+            raise KindError(f"rewirings[{k}]", "a gbnn rewiring", type(rewiring).__name__)
+    return InTurn(rewirings)
 
 
 def _positions(site: Site, gone: Any) -> Array:
     """Return what a prune rule gave as distinct positions, or raise."""
     where = f"prune, {site.name}"
     positions = check_indices(where, gone, site.weights.nnz)
-    if np.unique(positions).size < positions.size:
+    seen = np.zeros(site.weights.nnz, dtype=bool)
+    seen[positions] = True
+    if np.count_nonzero(seen) < positions.size:
         raise ArgumentError(where, "each position once", f"{positions.size} positions, some twice")
     return positions
 
 
-def _counts(counts: Any, layers: int, total: int) -> list[int]:
-    """Return what an allocation gave as numbers of edges that sum to `total`, or raise."""
+def _counts(counts: Any, free: list[int], total: int) -> list[int]:
+    """Return what an allocation gave as numbers of edges that sum to `total` and find room, or raise."""
     if not isinstance(counts, Sequence | np.ndarray):
         raise KindError("allocate", "a list of counts", type(counts).__name__)
     each = [check_int("allocate", count, 0) for count in counts]
-    if len(each) != layers or sum(each) != total:
-        raise ArgumentError("allocate", f"{layers} counts, {total} edges in all", each)
+    if len(each) != len(free) or sum(each) != total:
+        raise ArgumentError("allocate", f"{len(free)} counts, {total} edges in all", each)
+    for k, (count, room) in enumerate(zip(each, free, strict=True)):
+        check_int(f"allocate[{k}]", count, 0, room)
     return each
 
 
@@ -215,51 +328,3 @@ def _ends(site: Site, count: int, grown: Any) -> tuple[Array, Array]:
         if ends[-1].size != count:
             raise ArgumentError(f"{where}, {side}", f"{count} edges", ends[-1].size)
     return ends[0], ends[1]
-
-
-def sites(
-    parameters: Mapping[str, Any],
-    gradients: Mapping[str, Any] | None = None,
-    slots: Mapping[str, dict[str, Array]] | None = None,
-) -> list[Site]:
-    """Return the layers of a model that have edges, with what is known of each.
-
-    Their places (`Site.index`) are counted among all layers that have weights: parameters of edges, or arrays
-    of two dimensions (those of `Dense`).
-
-    Parameters
-    ----------
-    parameters : mapping
-        ``model.parameters()``.
-    gradients : mapping, optional
-        What the pullback returned.
-    slots : mapping, optional
-        The optimizer's slots by parameter; the inner dictionaries are updated when edges move.
-
-    Raises
-    ------
-    ArgumentError
-        If two layers share their edges: they cannot move for one and stay for the other.
-
-    Examples
-    --------
-    >>> from gbnn import layers, topology
-    >>> model = layers.Chain(layers.Linear.random(8, 4, nnz=6, seed=0), layers.Dense.random(4, 2))
-    >>> [site.name for site in topology.sites(model.parameters())]
-    ['0.weights']
-    """
-    weighted = [name for name, p in parameters.items() if isinstance(p, Weights) or p.ndim > 1]
-    edged = {name: p for name, p in parameters.items() if isinstance(p, Weights)}
-    if len({id(p) for p in edged.values()}) < len(edged):
-        raise ArgumentError("rewiring", "layers that share no weights", f"some of {list(edged)} do")
-    return [
-        Site(
-            name,
-            weights,
-            None if gradients is None else gradients[name],
-            {} if slots is None else slots[name],
-            weighted.index(name),
-            len(weighted),
-        )
-        for name, weights in edged.items()
-    ]

@@ -1,20 +1,52 @@
-"""`Site`: one layer at the moment of its rewiring, as prune and grow rules see it."""
+"""`Site`: one layer at its rewiring, as the rules see it, and `Memory`, what they keep of it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gbnn.edges import Edges
+from gbnn.edges import Change, Edges
 from gbnn.errors import ArgumentError
 from gbnn.semirings import EdgeGradient, Probe
 from gbnn.weights import Weights
 
-__all__ = ["Site"]
+__all__ = ["Memory", "Site", "sites"]
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Memory:
+    """What rules remember of one layer from one step to the next. It is saved with the training state.
+
+    Attributes
+    ----------
+    edges : dict of str to ndarray
+        Arrays of one entry an edge, shape (nnz,): they follow their edges, and new edges get 0.
+    layer : dict of str to ndarray
+        Anything else, as arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbnn.edges import Change
+    >>> from gbnn.topology import Memory
+    >>> memory = Memory(edges={"age": np.array([3, 5])})
+    >>> memory.follow(Change(np.array([-1, 1]), before=2))
+    >>> memory.edges["age"]
+    array([0, 5])
+    """
+
+    edges: dict[str, Array] = field(default_factory=dict)
+    layer: dict[str, Array] = field(default_factory=dict)
+
+    def follow(self, change: Change) -> None:
+        """Move the arrays of edges to where their edges have gone."""
+        for name, array in self.edges.items():
+            self.edges[name] = change.carry(array)
 
 
 @dataclass
@@ -33,6 +65,8 @@ class Site:
     index, count : int
         This layer's place among the layers with weights, full ones (`Dense`) included, from the input, and
         how many there are.
+    memory : Memory
+        What rules keep between rewirings.
 
     Examples
     --------
@@ -42,6 +76,8 @@ class Site:
     >>> site = Site("w", Weights.from_coo([0, 1, 2], [0, 0, 1], 1.0, shape=(3, 2)))
     >>> site.kept(np.array([1])).sources
     array([0, 2])
+    >>> site.places, site.free
+    (6, 3)
     """
 
     name: str
@@ -50,6 +86,24 @@ class Site:
     slots: dict[str, Array] = field(default_factory=dict)
     index: int = 0
     count: int = 1
+    memory: Memory = field(default_factory=Memory)
+
+    @property
+    def places(self) -> int:
+        """How many edges the layer could have: in x out."""
+        return self.weights.in_features * self.weights.out_features
+
+    @property
+    def free(self) -> int:
+        """Places without an edge."""
+        return self.places - self.weights.nnz
+
+    @property
+    def edge_gradient(self) -> Array:
+        """The gradient of this batch as an array, shape (nnz,); ArgumentError where there is none."""
+        if self.gradient is None:
+            raise ArgumentError(f"rewiring {self.name}", "the gradient of a batch", "none")
+        return np.asarray(self.gradient)
 
     @property
     def probe(self) -> Probe:
@@ -68,3 +122,69 @@ class Site:
         keep[dropped] = False
         edges = self.weights.edges
         return Edges(edges.sources[keep], edges.targets[keep], edges.shape)
+
+    def rewire(self, dropped: Array, sources: Array, targets: Array) -> Change:
+        """Drop and add edges, the new ones of weight 0; all that is known of each edge follows it."""
+        change = self.weights.rewire(dropped, sources, targets)
+        for name, slot in self.slots.items():
+            self.slots[name] = change.carry(slot)
+        self.memory.follow(change)
+        try:
+            self.gradient = EdgeGradient(self.probe.x, self.probe.dy, self.weights.edges)
+        except ArgumentError:  # nothing is known of absent edges: new ones have gradient 0
+            if self.gradient is not None:
+                self.gradient = change.carry(np.asarray(self.gradient))
+        return change
+
+
+def sites(
+    parameters: Mapping[str, Any],
+    gradients: Mapping[str, Any] | None = None,
+    slots: Mapping[str, dict[str, Array]] | None = None,
+    memory: dict[str, Memory] | None = None,
+) -> list[Site]:
+    """Return the layers of a model that have edges, with what is known of each.
+
+    Their places (`Site.index`) are counted among all layers that have weights: parameters of edges, or arrays
+    of two dimensions (those of `Dense`).
+
+    Parameters
+    ----------
+    parameters : mapping
+        ``model.parameters()``.
+    gradients : mapping, optional
+        What the pullback returned.
+    slots : mapping, optional
+        The optimizer's slots by parameter; the inner dictionaries are updated when edges move.
+    memory : dict, optional
+        What rules remember by parameter; layers that are not in it yet are added.
+
+    Raises
+    ------
+    ArgumentError
+        If two layers share their edges: they cannot move for one and stay for the other.
+
+    Examples
+    --------
+    >>> from gbnn import layers, topology
+    >>> model = layers.Chain(layers.Linear.random(8, 4, nnz=6, seed=0), layers.Dense.random(4, 2))
+    >>> [site.name for site in topology.sites(model.parameters())]
+    ['0.weights']
+    """
+    weighted = [name for name, p in parameters.items() if isinstance(p, Weights) or p.ndim > 1]
+    edged = {name: p for name, p in parameters.items() if isinstance(p, Weights)}
+    if len({id(p) for p in edged.values()}) < len(edged):
+        raise ArgumentError("rewiring", "layers that share no weights", f"some of {list(edged)} do")
+    memory = {} if memory is None else memory
+    return [
+        Site(
+            name,
+            weights,
+            None if gradients is None else gradients[name],
+            {} if slots is None else slots[name],
+            weighted.index(name),
+            len(weighted),
+            memory.setdefault(name, Memory()),
+        )
+        for name, weights in edged.items()
+    ]

@@ -98,7 +98,7 @@ def early_stopping(
             waited += 1
         ends = waited >= patience
         if (ends or event.epoch == event.epochs - 1) and kept is not None and waited:
-            snapshot.go_back(event.model, kept, event.state.slots)
+            snapshot.go_back(event.model, kept, event.state.slots, event.state.memory)
         return ends
 
     return callback

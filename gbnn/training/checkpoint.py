@@ -11,6 +11,7 @@ import numpy as np
 
 from gbnn.errors import ArgumentError, FileError, GbnnError, KindError, check_finite, check_int
 from gbnn.layers import Dense, Layer, Linear
+from gbnn.topology import Memory
 from gbnn.training import container
 from gbnn.training.blueprint import Blueprint, array_names, describe, known_things, rebuild
 from gbnn.training.state import State, check_model
@@ -101,6 +102,10 @@ def save(
         header["state"] = {"step": state.step, "generator": state.generator.bit_generator.state}
         for name, slots in state.slots.items():
             tensors |= {f"slots/{name}/{slot}": array for slot, array in slots.items()}
+        for name, memory in state.memory.items():
+            for part in ("edges", "layer"):
+                kept = getattr(memory, part)
+                tensors |= {f"memory/{name}/{part}/{key}": np.asarray(kept[key]) for key in kept}
     _json("model", header)
     if metadata is not None and not isinstance(metadata, Mapping):
         raise KindError("metadata", "a mapping", type(metadata).__name__)
@@ -153,6 +158,13 @@ def _check_state(state: Any, model: Layer) -> None:
                 raise ArgumentError(where, expected, f"{array.shape}, {array.dtype}")
             if _has_nan(array):
                 check_finite(where, array)
+    for name, memory in state.memory.items():
+        if not isinstance(weights := parameters.get(name), Weights):
+            raise ArgumentError("state.memory", f"layers with edges, of {sorted(parameters)}", name)
+        for key, array in memory.edges.items():
+            if array.shape != (weights.nnz,):
+                where = f"state.memory, {key} of {name}"
+                raise ArgumentError(where, f"shape {(weights.nnz,)}, one an edge", array.shape)
 
 
 def _packed(name: str, value: Weights | Array) -> dict[str, Array]:
@@ -267,6 +279,17 @@ def _index(name: str, tensors: dict[str, Array]) -> Array:
     return array.astype(np.int64)
 
 
+def _memory(model: Layer, tensors: dict[str, Array]) -> dict[str, Memory]:
+    memory: dict[str, Memory] = {}
+    for name in model.parameters():
+        for part in ("edges", "layer"):
+            prefix = f"memory/{name}/{part}/"
+            for key in [key for key in tensors if key.startswith(prefix)]:
+                kept = memory.setdefault(name, Memory())
+                getattr(kept, part)[key.removeprefix(prefix)] = tensors.pop(key).copy()
+    return memory
+
+
 def _state(header: dict[str, Any], model: Layer, tensors: dict[str, Array]) -> State:
     slots: dict[str, dict[str, Array]] = {}
     for name in model.parameters():
@@ -275,6 +298,6 @@ def _state(header: dict[str, Any], model: Layer, tensors: dict[str, Array]) -> S
         slots[name] = {key.removeprefix(prefix): tensors.pop(key).copy() for key in own}
     generator = np.random.Generator(BIT_GENERATORS[header["generator"]["bit_generator"]]())
     generator.bit_generator.state = header["generator"]
-    state = State(slots, check_int("step", header["step"], 0), generator)
+    state = State(slots, check_int("step", header["step"], 0), generator, _memory(model, tensors))
     _check_state(state, model)
     return state

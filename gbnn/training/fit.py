@@ -16,7 +16,7 @@ from gbnn.data import Batches
 from gbnn.errors import ArgumentError, KindError, check_int, generator
 from gbnn.layers import Layer
 from gbnn.losses import Loss, cross_entropy
-from gbnn.topology import Rewiring
+from gbnn.topology import Rewirer
 from gbnn.training.evaluate import evaluate, in_order, pair, rows_of
 from gbnn.training.history import History
 from gbnn.training.loop import train
@@ -72,7 +72,7 @@ def fit(
     validation: tuple[Any, Any] | None = None,
     loss: Loss = cross_entropy,
     optimizer: Transform | None = None,
-    rewiring: Rewiring | None = None,
+    rewiring: Rewirer | None = None,
     callbacks: Sequence[Callback] = (),
     seed: int | np.random.Generator = 0,
     state: State | None = None,
@@ -155,6 +155,9 @@ def fit(
         tally = _Tally(model)
         for step in steps:
             tally.add(step)
+            history.rewirings += [
+                {"step": step.index, "epoch": step.epoch, **done.row()} for done in step.changes
+            ]
             bar.update()
             if bar.n % 10 == 0 or step.last_in_epoch:
                 bar.set_postfix(tally.shown(), refresh=False)

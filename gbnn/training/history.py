@@ -34,6 +34,9 @@ class History:
     ----------
     rows : list of dict
         One an epoch: epoch, loss, accuracy (or r2), val_loss, ..., seconds, edges_per_second, grown.
+    rewirings : list of dict
+        One a layer and rewiring: step, epoch, layer, and then in edges: nnz, dropped, grown, regrown,
+        explored (see `topology.Rewired`), places.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class History:
 
     def __init__(self, rows: list[dict[str, Any]] | None = None) -> None:
         self.rows: list[dict[str, Any]] = [] if rows is None else rows
+        self.rewirings: list[dict[str, Any]] = []
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -12,7 +12,7 @@ from gbnn.data import Batches
 from gbnn.errors import ArgumentError, KindError, NonFiniteError, check_finite, check_int
 from gbnn.layers import Chain, Concatenate, Gradients, Layer, Parallel, Residual, as_batch
 from gbnn.losses import Loss, cross_entropy
-from gbnn.topology import Clock, Rewired, Rewiring, sites
+from gbnn.topology import Clock, Rewired, Rewirer, sites
 from gbnn.training.optimizers import adam
 from gbnn.training.state import (
     State,
@@ -38,7 +38,7 @@ def train(
     *,
     loss: Loss = cross_entropy,
     optimizer: Transform | None = None,
-    rewiring: Rewiring | None = None,
+    rewiring: Rewirer | None = None,
     epochs: int = 1,
     seed: int | np.random.Generator = 0,
     state: State | None = None,
@@ -55,8 +55,8 @@ def train(
         Default `losses.cross_entropy`.
     optimizer : Transform
         Default `adam(1e-3)`.
-    rewiring : Rewiring, optional
-        Moves edges while training: `topology.set_()`, `topology.rigl()`.
+    rewiring : Rewirer, optional
+        Moves edges while training: `topology.set_()`, `topology.rigl()`, any `topology.Rewiring`.
     epochs : int
     seed : int or numpy.random.Generator
         For rewiring.
@@ -102,7 +102,7 @@ def train(
     optimizer = adam() if optimizer is None else optimizer
     for name, value, kind in (
         ("optimizer", optimizer, Transform),
-        ("rewiring", rewiring, Rewiring | None),
+        ("rewiring", rewiring, Rewirer | None),
         ("state", state, State | None),
     ):
         if not isinstance(value, kind):
@@ -120,7 +120,7 @@ def _steps(
     batches: Iterable[tuple[Any, Any]],
     loss: Loss,
     optimizer: Transform,
-    rewiring: Rewiring | None,
+    rewiring: Rewirer | None,
     epochs: int,
     state: State,
 ) -> Iterator[Step]:
@@ -153,13 +153,13 @@ def _step(
     target: Any,
     loss: Loss,
     optimizer: Transform,
-    rewiring: Rewiring | None,
+    rewiring: Rewirer | None,
     state: State,
     clock: Clock,
 ) -> Step:
     y, value, gradients = _differentiated(model, x, target, loss)
     parameters = model.parameters()
-    rewires = rewiring is not None and rewiring.when(clock)
+    rewires = rewiring is not None and rewiring.due(clock)
     if rewiring is None or not (rewires and rewiring.replaces_update):
         updates = optimizer.update(gradients, state.slots, values(model), state.step)
         for name, parameter in parameters.items():
@@ -168,9 +168,12 @@ def _step(
             else:
                 parameter += updates[name]
     changes: tuple[Rewired, ...] = ()
-    if rewiring is not None and rewires:
-        places = sites(parameters, gradients, state.slots)
-        changes = tuple(rewiring.apply(places, clock, state.generator))
+    if rewiring is not None and (rewires or rewiring.watches):
+        places = sites(parameters, gradients, state.slots, state.memory)
+        if rewiring.watches:
+            rewiring.watch(places, clock, state.generator)
+        if rewires:
+            changes = tuple(rewiring.apply(places, clock, state.generator))
     state.step += 1
     where = clock.step, clock.epoch, clock.last_in_epoch
     return Step(*where, len(x), value, model, changes, state, y, target, loss)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gbnn.errors import ArgumentError
 from gbnn.layers import Layer
+from gbnn.topology import Memory
 from gbnn.weights import Change, Weights
 
 __all__ = ["Snapshot", "go_back", "take"]
@@ -39,7 +40,12 @@ def take(model: Layer) -> Snapshot:
     }
 
 
-def go_back(model: Layer, snapshot: Snapshot, slots: Mapping[str, dict[str, Array]] | None = None) -> None:
+def go_back(
+    model: Layer,
+    snapshot: Snapshot,
+    slots: Mapping[str, dict[str, Array]] | None = None,
+    memory: Mapping[str, Memory] | None = None,
+) -> None:
     """Put the copies back, in place; edges that have moved since are where they were.
 
     Parameters
@@ -49,6 +55,8 @@ def go_back(model: Layer, snapshot: Snapshot, slots: Mapping[str, dict[str, Arra
         From `take` of the same model.
     slots : mapping, optional
         The optimizer's state (`State.slots`): it follows the edges that move, and starts at zero for others.
+    memory : mapping, optional
+        What rewiring remembers (`State.memory`): what is of edges follows them likewise.
 
     Raises
     ------
@@ -66,6 +74,8 @@ def go_back(model: Layer, snapshot: Snapshot, slots: Mapping[str, dict[str, Arra
                 change = _same_edges(value, kept)
                 own = {} if slots is None else slots[name]
                 own.update({slot: change.carry(array) for slot, array in own.items()})
+                if memory is not None and name in memory:
+                    memory[name].follow(change)
             value.assign(kept.values)
         elif isinstance(value, np.ndarray) and isinstance(kept, np.ndarray):
             np.copyto(value, kept)

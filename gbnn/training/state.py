@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from gbnn.errors import ArgumentError, GbnnError, KindError, generator
 from gbnn.layers import Layer
 from gbnn.losses import Loss
-from gbnn.topology import Rewired
+from gbnn.topology import Memory, Rewired
 from gbnn.training.transform import Transform
 from gbnn.weights import Weights
 
@@ -33,11 +33,14 @@ class State:
         Steps done.
     generator : numpy.random.Generator
         Where rewiring draws from.
+    memory : dict
+        Parameter -> `topology.Memory`: what rewiring remembers of each layer.
     """
 
     slots: dict[str, dict[str, Array]]
     step: int
     generator: np.random.Generator
+    memory: dict[str, Memory] = field(default_factory=dict)
 
     @classmethod
     def start(cls, model: Layer, optimizer: Transform, seed: int | np.random.Generator = 0) -> State:

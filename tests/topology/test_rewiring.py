@@ -49,12 +49,11 @@ def by_fans(rng: np.random.Generator, fan_in: Array, fan_out: Array) -> Array:
     return values
 
 
-def last_layer_first(places: Sequence[Site], dropped: Sequence[int]) -> list[int]:
+def last_layer_first(places: Sequence[Site], dropped: Sequence[Array], total: int) -> list[int]:
     """Move edges towards the output, as many as fit."""
-    left, counts = sum(dropped), []
+    left, counts = total, []
     for site, gone in zip(reversed(places), reversed(dropped), strict=True):
-        rows, columns = site.weights.shape
-        counts.append(min(left, rows * columns - site.weights.nnz + gone))
+        counts.append(min(left, site.free + gone.size))
         left -= counts[-1]
     return counts[::-1]
 
@@ -176,7 +175,7 @@ def test_every_edge_is_where_it_should_be(
     before = [table_of(site) for site in network]
     chosen = [k for k, site in enumerate(network) if rewiring.layers(site)]
     pruned = [rewiring.prune(network[k], fraction, np.random.default_rng(0)) for k in chosen]
-    counts = rewiring.allocate([network[k] for k in chosen], [p.size for p in pruned])
+    counts = rewiring.allocate([network[k] for k in chosen], pruned, sum(p.size for p in pruned))
     gone = [set(edges_of(network[k].weights, p)) for k, p in zip(chosen, pruned, strict=True)]
     done = rewiring.apply(network, CLOCK, np.random.default_rng(seed))
     assert sum(site.weights.nnz for site in network) == sum(map(len, before))
@@ -462,13 +461,13 @@ RULES: dict[str, tuple[Rewiring, str]] = {
     "no pair": (broken(grow=lambda *a: None), r"grow, w: expected a pair \(sources, targets\), got NoneType"),
     "targets too few": (broken(grow=grows([2, 2], [2])), "grow, w, targets: expected 2 edges, got 1"),
     "edges of float": (broken(grow=grows([2.0, 2.0], [0.0, 1.0])), "grow, w, sources: expected integers"),  # type: ignore[list-item]
-    "too many counts": (broken(allocate=lambda s, d: [1, 1]), "allocate: expected 1 counts, 2 edges in all"),
-    "no counts": (broken(allocate=lambda s, d: None), "allocate: expected a list of counts, got NoneType"),
+    "too many counts": (broken(allocate=lambda s, d, n: [1, 1]), "allocate: expected 1 counts, 2 edges in all"),
+    "no counts": (broken(allocate=lambda s, d, n: None), "allocate: expected a list of counts, got NoneType"),
     "a negative count": (
-        broken(allocate=lambda s, d: [-2]),
+        broken(allocate=lambda s, d, n: [-2]),
         "allocate: expected an integer at least 0",
     ),
-    "another sum": (broken(allocate=lambda s, d: [3]), "allocate: expected 1 counts, 2 edges in all"),
+    "another sum": (broken(allocate=lambda s, d, n: [3]), "allocate: expected 1 counts, 2 edges in all"),
     "a share above 1": (broken(fraction=lambda clock: 1.5), "fraction: expected a finite number"),
     "a share that is none": (broken(fraction=lambda clock: math.nan), "fraction: expected a finite number"),
     "one position twice": (
@@ -517,7 +516,7 @@ def test_a_start_that_gives_no_values(start: Any, error: type[GbnnError]) -> Non
 def test_rules_may_return_lists_and_counts_of_numpy() -> None:
     edges, _ = Edges.from_coo([0, 1, 2], [0, 1, 2], (2**60, 2**60))
     site = Site("w", Weights(edges, np.array([3.0, 1.0, 2.0])))
-    rewiring = broken(prune=lambda s, f, r: [0, 1], allocate=lambda s, d: np.array(d))
+    rewiring = broken(prune=lambda s, f, r: [0, 1], allocate=lambda s, d, n: np.array([g.size for g in d]))
     (done,) = rewiring.apply([site], CLOCK, np.random.default_rng(0))
     assert (done.change.dropped, done.change.grown) == (2, 2)
     listed = broken(grow=lambda s, d, n, r: ([5], [np.int8(6)]), fraction=constant(0.4))
