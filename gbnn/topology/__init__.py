@@ -10,7 +10,7 @@ from gbnn.topology.redistribute import same
 from gbnn.topology.rewired import Rewired
 from gbnn.topology.rewiring import Rewirer, Rewiring, in_turn
 from gbnn.topology.schedules import (
-    Share,
+    Fraction,
     constant,
     cosine,
     cubic,
@@ -24,13 +24,13 @@ from gbnn.topology.site import Memory, Site, sites
 
 __all__ = [
     "Clock",
+    "Fraction",
     "Grow",
     "Memory",
     "Prune",
     "Rewired",
     "Rewirer",
     "Rewiring",
-    "Share",
     "Site",
     "When",
     "allocate",

@@ -74,7 +74,8 @@ def every_steps(n: int, until: float | int = 0.75, *, begin: float | int = 0) ->
 
     def when(clock: Clock) -> bool:
         # The end comes first: where it is not known, that shows at the first step, not at step n.
-        return clock.step < clock.end(until) and clock.step >= max(clock.end(begin), 1) and clock.step % n == 0
+        step, end = clock.step, clock.end(until)
+        return max(clock.end(begin), 1) <= step < end and step % n == 0
 
     return when
 

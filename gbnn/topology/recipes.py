@@ -8,7 +8,7 @@ from gbnn.topology.clock import every_epoch, every_steps
 from gbnn.topology.grow import gradient, random
 from gbnn.topology.prune import magnitude, set_magnitude
 from gbnn.topology.rewiring import Rewiring, not_full
-from gbnn.topology.schedules import Share, constant, cosine
+from gbnn.topology.schedules import Fraction, constant, cosine
 from gbnn.topology.site import Site
 
 __all__ = ["rigl", "set_"]
@@ -19,7 +19,7 @@ def _without_output(site: Site) -> bool:
 
 
 def set_(
-    fraction: float | Share = 0.3,
+    fraction: float | Fraction = 0.3,
     *,
     start: Initializer = normal(0.1),  # noqa: B008 (a pure function)
     skip_last: bool = True,
@@ -60,7 +60,7 @@ def set_(
 
 def rigl(
     every: int = 100,
-    fraction: float | Share = 0.3,
+    fraction: float | Fraction = 0.3,
     *,
     until: float | int = 0.75,
     rewire_output: bool = True,
@@ -78,7 +78,7 @@ def rigl(
     fraction : float or callable
         α, falling to 0 along a cosine.
     until : float or int
-        Share of all steps (float) or a number of steps (int).
+        Fraction of all steps (float) or a number of steps (int).
     rewire_output : bool
         Whether the last layer takes part.
 

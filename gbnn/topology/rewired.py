@@ -98,5 +98,6 @@ def _pairs(edges: Edges, which: Any) -> Array:
     """Return edges as sorted keys, or as rows of two where keys are too large."""
     sources, targets = edges.sources[which], edges.targets[which]
     if edges.shape[0] * edges.shape[1] < 2**63:
-        return sources * edges.shape[1] + targets
+        keys: Array = sources * edges.shape[1] + targets
+        return keys
     return np.stack([sources, targets], axis=1)

@@ -19,7 +19,7 @@ from gbnn.topology.prune import Prune
 from gbnn.topology.rates import Rates, equal
 from gbnn.topology.redistribute import Allocate, same
 from gbnn.topology.rewired import Rewired
-from gbnn.topology.schedules import Share
+from gbnn.topology.schedules import Fraction
 from gbnn.topology.site import Site
 
 __all__ = ["InTurn", "Rewirer", "Rewiring", "in_turn", "not_full"]
@@ -112,7 +112,7 @@ class Rewiring:
     prune: Prune
     grow: Grow
     when: When
-    fraction: Share
+    fraction: Fraction
     rates: Rates = equal
     also_drop: AlsoDrop | None = None
     goal: Goal | None = None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gbnn.topology.site import Site
 
 __all__ = [
-    "Share",
+    "Fraction",
     "constant",
     "cosine",
     "cubic",
@@ -24,11 +24,11 @@ __all__ = [
     "to_density",
 ]
 
-Share = Callable[[Clock], float]
+Fraction = Callable[[Clock], float]
 """``(clock) -> share`` in [0, 1]."""
 
 
-def constant(fraction: float) -> Share:
+def constant(fraction: float) -> Fraction:
     """Return the same share each time.
 
     Examples
@@ -41,7 +41,7 @@ def constant(fraction: float) -> Share:
     return lambda clock: share
 
 
-def cosine(fraction: float, until: float | int = 0.75, *, low: float = 0.0) -> Share:
+def cosine(fraction: float, until: float | int = 0.75, *, low: float = 0.0) -> Fraction:
     """Fall from `fraction` to `low` along half a cosine: low + (fraction - low)/2·(1 + cos(π·t/T)) (RigL).
 
     Examples
@@ -54,7 +54,7 @@ def cosine(fraction: float, until: float | int = 0.75, *, low: float = 0.0) -> S
     return _between(fraction, low, until, 0, lambda t: (1 + math.cos(math.pi * t)) / 2)
 
 
-def linear(fraction: float, until: float | int = 0.75, *, low: float = 0.0) -> Share:
+def linear(fraction: float, until: float | int = 0.75, *, low: float = 0.0) -> Fraction:
     """Go from `fraction` to `low` in a straight line.
 
     Examples
@@ -66,7 +66,7 @@ def linear(fraction: float, until: float | int = 0.75, *, low: float = 0.0) -> S
     return _between(fraction, low, until, 0, lambda t: 1 - t)
 
 
-def inverse_power(fraction: float, until: float | int = 0.75, *, power: float = 3.0) -> Share:
+def inverse_power(fraction: float, until: float | int = 0.75, *, power: float = 3.0) -> Fraction:
     """Fall from `fraction` to 0 as (1 - t/T)^power (Evci et al., 2020, appendix; power 1 is `linear`).
 
     Examples
@@ -79,7 +79,7 @@ def inverse_power(fraction: float, until: float | int = 0.75, *, power: float = 
     return _between(fraction, 0.0, until, 0, lambda t: (1 - t) ** k)
 
 
-def cubic(initial: float, final: float, *, begin: float | int = 0.0, end: float | int = 0.75) -> Share:
+def cubic(initial: float, final: float, *, begin: float | int = 0.0, end: float | int = 0.75) -> Fraction:
     """Go from a density `initial` to `final`, fast at first: final + (initial - final)·(1 - t)³.
 
     Gradual magnitude pruning (Zhu & Gupta, 2017, arXiv:1710.01878). t goes from 0 at `begin` to 1 at `end`,
@@ -97,7 +97,7 @@ def cubic(initial: float, final: float, *, begin: float | int = 0.0, end: float 
 
 def sigmoid(
     initial: float, final: float, *, begin: float | int = 0.0, end: float | int = 0.75, steepness: float = 6.0
-) -> Share:
+) -> Fraction:
     """Go from a density `initial` to `final` along a sigmoid, slow at both ends (CHTss).
 
     final + (initial - final)·s(t), where s is 1/(1 + exp(2k(t - ½))), scaled to go from 1 to 0 exactly, and
@@ -122,7 +122,7 @@ def sigmoid(
     )
 
 
-def piecewise(values: Sequence[float], steps: Sequence[float | int]) -> Share:
+def piecewise(values: Sequence[float], steps: Sequence[float | int]) -> Fraction:
     """Return the first value, and the next one from each of `steps` on (shares of all steps if floats).
 
     Examples
@@ -139,7 +139,7 @@ def piecewise(values: Sequence[float], steps: Sequence[float | int]) -> Share:
     return lambda clock: shares[sum(clock.step >= clock.end(mark) for mark in marks)]
 
 
-def to_density(density: Share) -> Callable[[Sequence[Site], Clock], int]:
+def to_density(density: Fraction) -> Callable[[Sequence[Site], Clock], int]:
     """Turn a density over time into a `Rewiring.goal`: that share of all places of the layers taking part.
 
     Examples
@@ -164,7 +164,7 @@ def _between(
     begin: float | int,
     shape: Callable[[float], float],
     name: str = "until",
-) -> Share:
+) -> Fraction:
     """Go from `high` to `low` as `shape` goes from 1 to 0 over t in [0, 1]."""
     high, low = check_float("fraction", high, 0, 1), check_float("low", low, 0, 1)
     end, begin = check_until(end, name), check_until(begin, "begin", zero=True)
