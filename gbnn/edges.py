@@ -1,16 +1,26 @@
-"""`Edges`, where the edges of one layer go, and `Change`, what a rewiring did to them."""
+"""`Edges`, where the edges of one layer go; `Change`, what a rewiring did to them, is named here, too."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gbnn import merge
+from gbnn.change import Change
 from gbnn.errors import ArgumentError, KindError, check_int
 
-__all__ = ["MAX_FEATURES", "Change", "Compressed", "Edges", "check_indices", "check_shape", "shape_of"]
+__all__ = [
+    "MAX_FEATURES",
+    "Change",
+    "Compressed",
+    "Edges",
+    "canonical_order",
+    "check_indices",
+    "check_shape",
+    "shape_of",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -84,15 +94,35 @@ def _compress(majors: Array, minors: Array) -> Compressed:
     return Compressed(_fixed(majors[begin]), _fixed(starts), _fixed(np.ascontiguousarray(minors)))
 
 
-def _order(majors: Array, minors: Array, shape: tuple[int, int]) -> Array:
+def canonical_order(majors: Array, minors: Array, shape: tuple[int, int]) -> Array:
     """Return the permutation that sorts edges by (major, minor).
 
-    One combined key sorts about ten times faster than two keys (NumPy's vectorised sort); it exists
-    as long as the product of the dimensions fits an int64.
+    One combined key sorts about ten times faster than two keys (NumPy's vectorised sort). Where the product
+    of the dimensions does not fit an int64, that of the ranks does.
     """
-    if shape[0] * shape[1] < 2**63:
-        return np.argsort(majors * shape[1] + minors)
-    return np.lexsort((minors, majors))
+    rows, columns = shape
+    if rows * columns >= 2**63:
+        majors, rows = _ranks(majors), majors.size
+    if rows * columns >= 2**63:
+        minors, columns = _ranks(minors), minors.size
+    key = majors * columns + minors
+    if (key[1:] >= key[:-1]).all():
+        return np.arange(key.size)
+    return np.argsort(key)
+
+
+def _ranks(values: Array) -> Array:
+    """Return for each value how many different ones are smaller."""
+    order = np.argsort(values)
+    ascending = values[order]
+    result = np.zeros_like(values)
+    result[order[1:]] = np.cumsum(ascending[1:] != ascending[:-1])
+    return result
+
+
+def _readable(array: Any) -> Array:
+    """Return indices as compiled loops take them: numba compiles anew for each kind of array."""
+    return _fixed(np.ascontiguousarray(array, dtype=np.int64))
 
 
 class Edges:
@@ -125,6 +155,12 @@ class Edges:
         self.by_source = _compress(sources, targets)
 
     @classmethod
+    def _of(cls, by_source: Compressed, shape: tuple[int, int]) -> Edges:
+        edges = cls.__new__(cls)
+        edges.shape, edges.by_source = shape, by_source
+        return edges
+
+    @classmethod
     def from_coo(cls, sources: Any, targets: Any, shape: tuple[int, int]) -> tuple[Edges, Array]:
         """Check and sort edges; return them and the permutation that sorted them.
 
@@ -153,7 +189,7 @@ class Edges:
         target = check_indices("targets", targets, shape[1])
         if source.size != target.size:
             raise ArgumentError("targets", f"{source.size} indices, as many as sources", target.size)
-        order = _order(source, target, shape)
+        order = canonical_order(source, target, shape)
         source, target = source[order], target[order]
         same = (source[1:] == source[:-1]) & (target[1:] == target[:-1])
         if same.any():
@@ -178,14 +214,26 @@ class Edges:
         return np.repeat(self.by_source.ids, np.diff(self.by_source.starts))
 
     @cached_property
+    def _turned(self) -> tuple[Compressed, Array]:
+        columns = self.shape[1]
+        if columns > 4 * self.nnz:  # nothing may be made of the size of the layer
+            order = canonical_order(self.targets, np.arange(self.nnz), (columns, self.nnz))
+            return _compress(self.targets[order], self.sources[order]), order
+        ends = np.zeros(columns, dtype=np.int64)
+        order, sources = np.empty(self.nnz, dtype=np.int64), np.empty(self.nnz, dtype=np.int64)
+        merge.turn(*self.by_source, ends, order, sources)
+        ids = np.flatnonzero(np.diff(ends, prepend=0))
+        return Compressed(_fixed(ids), _fixed(np.append(0, ends[ids])), _fixed(sources)), order
+
+    @property
     def order(self) -> Array:
         """The permutation from canonical order to order by (target, source), int64, shape (nnz,)."""
-        return _order(self.targets, self.sources, (self.shape[1], self.shape[0]))
+        return self._turned[1]
 
-    @cached_property
+    @property
     def by_target(self) -> Compressed:
         """The same edges grouped by target; its edge k is canonical edge `order[k]`."""
-        return _compress(self.targets[self.order], self.sources[self.order])
+        return self._turned[0]
 
     @property
     def nbytes(self) -> int:
@@ -210,90 +258,81 @@ class Edges:
         -------
         ndarray of int64, shape (k,)
         """
-        result = np.full(len(sources), -1, dtype=np.int64)
-        ids, starts, others = self.by_source
-        if not ids.size or not result.size:
-            return result
-        row = np.minimum(np.searchsorted(ids, sources), ids.size - 1)
-        known = np.flatnonzero(ids[row] == sources)
-        low, high = starts[row[known]], starts[row[known] + 1]
-        wanted, end = targets[known], high.copy()
-        # Bisection in all rows at once: as many rounds as the longest row has bits.
-        for _ in range(int((high - low).max(initial=1)).bit_length()):
-            middle = np.minimum((low + high) // 2, self.nnz - 1)
-            less = (others[middle] < wanted) & (low < high)
-            low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
-        hit = (low < end) & (others[np.minimum(low, self.nnz - 1)] == wanted)
-        result[known[hit]] = low[hit]
-        return result
+        source, target = _readable(sources), _readable(targets)
+        if source.shape != target.shape or source.ndim != 1:
+            raise ArgumentError("targets", f"shape {source.shape}, one an edge, as sources", target.shape)
+        positions = np.empty(source.size, dtype=np.int64)
+        merge.find(*self.by_source, source, target, positions)
+        return positions
 
+    def rewired(self, drop: Any, sources: Any, targets: Any) -> tuple[Edges, Change, Array]:
+        """Return these edges without some and with others; these stay as they are.
 
-@dataclass(frozen=True)
-class Change:
-    """What a rewiring did to a layer: which old edges went where, and which edges are new.
-
-    Parameters
-    ----------
-    origin : ndarray of int64, shape (new nnz,)
-        The old position of each edge, in the new canonical order; -1 for an edge that is new.
-    before : int
-        Number of edges before.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gbnn.edges import Change
-    >>> change = Change(np.array([0, -1, 2]), before=3)
-    >>> change.carry(np.array([10.0, 11.0, 12.0]))
-    array([10.,  0., 12.])
-    >>> change.dropped, change.grown
-    (1, 1)
-    """
-
-    origin: Array
-    before: int
-
-    @property
-    def grown(self) -> int:
-        """Number of edges that are new."""
-        return int(np.count_nonzero(self.origin < 0))
-
-    @property
-    def dropped(self) -> int:
-        """Number of old edges that are gone."""
-        return self.before - (self.origin.size - self.grown)
-
-    @property
-    def new(self) -> Array:
-        """Positions of the new edges in the new order, int64."""
-        return np.flatnonzero(self.origin < 0)
-
-    def carry(self, array: Array, fill: Any = 0) -> Array:
-        """Move a per-edge array to the new order.
+        Takes O(nnz + g·log g): what is sorted already is not sorted again.
 
         Parameters
         ----------
-        array : ndarray, shape (old nnz, ...)
-        fill : scalar, or array of shape (grown, ...)
-            What new edges get, in the new order.
+        drop : array_like of int, shape (d,)
+            Positions of the edges that go.
+        sources, targets : array_like of int, shape (g,)
+            Edges that come, in any order. One that goes in the same call is a new edge.
 
         Returns
         -------
-        ndarray, shape (new nnz, ...)
+        edges : Edges
+        change : Change
+        order : ndarray of int64, shape (g,)
+            New edge k, in the new order, was edge `order[k]` of those given.
 
         Raises
         ------
-        ArgumentError
-            If the array is not per edge, or `fill` not per new edge.
+        ArgumentError, KindError
+            On positions out of range or given twice, edges out of range, and edges that exist already.
+
+        Examples
+        --------
+        >>> from gbnn.edges import Edges
+        >>> edges, _ = Edges.from_coo([0, 1, 2], [0, 0, 0], (3, 2**60))
+        >>> after, change, order = edges.rewired([1], [2, 0], [5, 7])
+        >>> after.sources, after.targets
+        (array([0, 0, 2, 2]), array([0, 7, 0, 5]))
+        >>> change.origin, order
+        (array([ 0, -1,  2, -1]), array([1, 0]))
         """
-        if array.ndim < 1 or array.shape[0] != self.before:
-            raise ArgumentError("array", f"one entry for each of {self.before} edges", array.shape)
-        result = np.empty((self.origin.size, *array.shape[1:]), dtype=array.dtype)
-        old = self.origin >= 0
-        result[old] = array[self.origin[old]]
-        try:
-            result[~old] = fill
-        except ValueError:
-            each = f"a scalar or one entry for each of {self.grown} new edges"
-            raise ArgumentError("fill", each, f"shape {np.shape(fill)}") from None
-        return result
+        gone = check_indices("drop", drop, self.nnz)
+        source = check_indices("sources", sources, self.shape[0])
+        target = check_indices("targets", targets, self.shape[1])
+        if target.size != source.size:
+            raise ArgumentError("targets", f"{source.size} indices, as many as sources", target.size)
+        keep = np.ones(self.nnz, dtype=bool)
+        keep[gone] = False
+        kept = int(np.count_nonzero(keep))
+        if kept + gone.size != self.nnz:
+            raise ArgumentError("drop", "each position once", f"{gone.size} positions, some twice")
+        order = canonical_order(source, target, self.shape)
+        source, target = source[order], target[order]
+        twice = ((source[1:] == source[:-1]) & (target[1:] == target[:-1])).any()
+        nnz, neurons = kept + source.size, min(kept, self.by_source.ids.size) + source.size
+        new = [np.empty(size + 1, dtype=np.int64) for size in (neurons, neurons, nnz, nnz)]
+        rows = merge.merge(*self.by_source, keep, _readable(source), _readable(target), *new)
+        if twice or rows < 0:
+            # Sorting them all finds and names the edges that would be there twice.
+            Edges.from_coo(
+                np.append(self.sources[keep], source), np.append(self.targets[keep], target), self.shape
+            )
+        ids, starts, others, origin = new
+        grouped = Compressed(
+            _fixed(ids[:rows].copy()), _fixed(starts[: rows + 1].copy()), _fixed(others[:-1])
+        )
+        return Edges._of(grouped, self.shape), Change(origin[:-1], self.nnz), order
+
+    def without(self, drop: Any) -> Edges:
+        """Return these edges without those at the given positions; raises as `rewired` does.
+
+        Examples
+        --------
+        >>> from gbnn.edges import Edges
+        >>> Edges.from_coo([0, 1, 2], [0, 0, 0], (3, 1))[0].without([1]).sources
+        array([0, 2])
+        """
+        return self.rewired(drop, (), ())[0]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from gbnn.edges import Edges, shape_of
+from gbnn.edges import Edges, canonical_order, shape_of
 from gbnn.errors import ArgumentError, check_int
 
 __all__ = ["distinct_edges"]
@@ -15,7 +16,12 @@ Array = np.ndarray[Any, Any]
 
 
 def distinct_edges(
-    rng: np.random.Generator, shape: tuple[int, int], count: int, exclude: Edges | None = None
+    rng: np.random.Generator,
+    shape: tuple[int, int],
+    count: int,
+    exclude: Edges | None = None,
+    *,
+    ordered: bool = False,
 ) -> tuple[Array, Array]:
     """Draw `count` different edges uniformly from all places, or from those not in `exclude`.
 
@@ -27,10 +33,12 @@ def distinct_edges(
     count : int
     exclude : Edges, optional
         Edges that may not be drawn.
+    ordered : bool
+        Return them in canonical order, for who sorts them next anyway; else their order is random, too.
 
     Returns
     -------
-    sources, targets : ndarray of int64, shape (count,), in the order drawn
+    sources, targets : ndarray of int64, shape (count,)
 
     Raises
     ------
@@ -39,8 +47,8 @@ def distinct_edges(
 
     Notes
     -----
-    Time and memory are O(count + exclude.nnz): by rejection while most places are free, by listing the free
-    places once fewer than three times `count` are.
+    Memory is O(count + exclude.nnz), and time but for the sort: by rejection while most places are free, by
+    listing the free places once fewer than three times `count` are.
 
     Examples
     --------
@@ -63,31 +71,68 @@ def distinct_edges(
         keys = np.arange(places)
         if exclude is not None:
             keys = np.delete(keys, exclude.sources * columns + exclude.targets)
-        keys = rng.permutation(keys)[:count]
-        return keys // columns, keys % columns
+        drawn = divmod(keys[_subset(rng, keys.size, count)], columns)
+    else:
+        drawn = _by_rejection(rng, (rows, columns), count, free, exclude)
+    if ordered:
+        return drawn
+    order = rng.permutation(count)
+    return drawn[0][order], drawn[1][order]
+
+
+def _by_rejection(
+    rng: np.random.Generator, shape: tuple[int, int], count: int, free: int, exclude: Edges | None
+) -> tuple[Array, Array]:
+    """Draw until there are `count` different free places, and give back what is too much; in order.
+
+    No free place is more likely than another to be among those that have come, nor among those given back.
+    """
+    rows, columns = shape
+    places = rows * columns
     sources, targets = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     while sources.size < count:
-        # Some draws hit excluded places or collide: ask for more than missing, keep the first of each in the
-        # order drawn. As three times `count` are free, places / free asks for exclude.nnz / 3 more at most.
-        missing = count - sources.size
-        more = missing * places // free + missing // 8 + 16
-        new_sources, new_targets = rng.integers(rows, size=more), rng.integers(columns, size=more)
+        # Some draws will hit excluded places or come twice: as many as leave enough on average, and four
+        # deviations more. As three times `count` are free, that is O(count + exclude.nnz).
+        draws = -places * math.log1p(-(count - sources.size) / (free - sources.size))
+        new = _draw(rng, shape, int(draws + 4 * math.sqrt(draws)) + 1)
         if exclude is not None:
-            new = exclude.find(new_sources, new_targets) < 0
-            new_sources, new_targets = new_sources[new], new_targets[new]
-        sources, targets = np.append(sources, new_sources), np.append(targets, new_targets)
-        first = _first_of_each(sources, targets, places, columns)
-        sources, targets = sources[first], targets[first]
-    return sources[:count], targets[:count]
+            away = np.flatnonzero(exclude.find(*new) < 0)
+            new = new[0][away], new[1][away]
+        if sources.size:
+            new = np.append(sources, new[0]), np.append(targets, new[1])
+            new = _sorted(*new, shape)
+        sources, targets = _each_once(*new)
+    if sources.size > count:
+        chosen = _subset(rng, sources.size, count)
+        sources, targets = sources[chosen], targets[chosen]
+    return sources, targets
 
 
-def _first_of_each(sources: Array, targets: Array, places: int, columns: int) -> Array:
-    """Return the positions, ascending, at which an edge occurs for the first time."""
-    if places < 2**63:
-        order = np.argsort(sources * columns + targets, kind="stable")
-    else:
-        order = np.lexsort((targets, sources))  # stable, too
-    s, t = sources[order], targets[order]
-    again = np.zeros(order.size, dtype=bool)
-    again[1:] = (s[1:] == s[:-1]) & (t[1:] == t[:-1])
-    return np.sort(order[~again])
+def _draw(rng: np.random.Generator, shape: tuple[int, int], count: int) -> tuple[Array, Array]:
+    """Draw places, in order; some may come twice."""
+    rows, columns = shape
+    if rows * columns < 2**63:
+        return divmod(np.sort(rng.integers(rows * columns, size=count)), columns)
+    return _sorted(rng.integers(rows, size=count), rng.integers(columns, size=count), shape)
+
+
+def _sorted(sources: Array, targets: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
+    order = canonical_order(sources, targets, shape)
+    return sources[order], targets[order]
+
+
+def _each_once(sources: Array, targets: Array) -> tuple[Array, Array]:
+    """Leave out repetitions from sorted edges."""
+    first = np.ones(sources.size, dtype=bool)
+    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
+    if first.all():
+        return sources, targets
+    return sources[first], targets[first]
+
+
+def _subset(rng: np.random.Generator, size: int, count: int) -> Array:
+    """Return `count` of the positions 0 to size - 1, ascending, each subset as likely as any other."""
+    less = min(count, size - count)
+    chosen = np.full(size, less != count)
+    chosen[rng.choice(size, less, replace=False, shuffle=False)] = less == count
+    return np.flatnonzero(chosen)

@@ -11,7 +11,7 @@ from graphblas.core.matrix import TransposedMatrix
 
 from gbnn import convert, storage
 from gbnn.convert import cast, real_dtype
-from gbnn.edges import Change, Edges, check_indices
+from gbnn.edges import Change, Edges
 from gbnn.errors import ArgumentError, KindError, check_finite, check_real
 
 __all__ = ["Change", "Weights", "real_dtype"]
@@ -332,30 +332,13 @@ class Weights:
         >>> change.origin
         array([ 0, -1,  2])
         """
-        gone = check_indices("drop", drop, self.nnz)
-        source = check_indices("sources", sources, self.in_features)
-        target = check_indices("targets", targets, self.out_features)
-        fresh = source.size
-        if target.size != fresh:
-            raise ArgumentError("targets", f"{fresh} indices, as many as sources", target.size)
-        keep = np.ones(self.nnz, dtype=bool)
-        keep[gone] = False
-        kept = np.flatnonzero(keep)
-        if kept.size + gone.size != self.nnz:
-            raise ArgumentError("drop", "each position once", f"{gone.size} positions, some twice")
+        edges, change, order = self._edges.rewired(drop, sources, targets)
         added = cast(check_real("values", values), self.dtype)
-        if added.shape not in ((), (fresh,)):
-            raise ArgumentError("values", f"{fresh} values, one for each new edge, or a scalar", added.shape)
+        if added.shape not in ((), order.shape):
+            each = f"{order.size} values, one for each new edge, or a scalar"
+            raise ArgumentError("values", each, added.shape)
         check_finite("values", added)
-        added = np.broadcast_to(added, (fresh,))
-        edges, order = Edges.from_coo(
-            np.concatenate([self.sources[kept], source]),
-            np.concatenate([self.targets[kept], target]),
-            self.shape,
-        )
-        origin = np.concatenate([kept, np.full(fresh, -1, dtype=np.int64)])[order]
-        moved = np.concatenate([self._values[kept], added])[order]
-        change = Change(origin, self.nnz)
+        moved = change.carry(self._values, added[order] if added.ndim else added)
         self._edges, self._values = edges, moved
         version = self._version + 1
         self._reset_views()

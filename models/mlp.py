@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.edges import check_shape
+from gbnn.edges import Edges, check_shape
 from gbnn.errors import ArgumentError, KindError, check_float, check_int, generator
 from gbnn.layers import BatchNorm, Chain, Dense, Dropout, Layer, LayerNorm, Linear
 from gbnn.layers import activation as named
 from gbnn.semirings import Semiring, plus_times
+from gbnn.topology import wire
 from gbnn.topology.allocate import Allocation, erdos_renyi, uniform
+from gbnn.topology.wire import Wiring
 from gbnn.weights import real_dtype
 
 __all__ = ["mlp"]
@@ -28,6 +30,7 @@ def mlp(
     nnz: int | Sequence[int] | None = None,
     density: float | Sequence[float] | None = None,
     allocation: str | Allocation = "erdos_renyi",
+    wiring: Wiring | Edges | Sequence[Wiring | Edges] = wire.random,
     activation: str | Callable[[], Layer] = "relu",
     semiring: Semiring = plus_times,
     bias: bool | None = None,
@@ -45,10 +48,13 @@ def mlp(
     nnz : int or sequence of int, optional
         Edges in all, divided among the layers by `allocation`; or the edges of every layer.
     density : float or sequence of float, optional
-        The same as a share of all places, in (0, 1]. Give either `nnz` or `density`.
+        The same as a share of all places, in (0, 1]; ``[0.01, 0.01, 1.0]`` keeps the last layer dense. Give
+        either `nnz` or `density`, or neither where `wiring` knows the number of edges.
     allocation : str or callable
         "erdos_renyi" (in proportion to in + out: small layers get denser), "uniform", or a function
         ``(shapes, total) -> edges per layer``.
+    wiring : callable or Edges, or sequence of them
+        Where the edges go: a maker of `gbnn.topology.wire` for every layer, or one for each; or their graphs.
     activation : str or callable
         A name of `gbnn.layers.activation`, or a function that makes a layer.
     semiring : Semiring
@@ -71,7 +77,8 @@ def mlp(
     Raises
     ------
     ArgumentError, KindError
-        If sizes make no sense or more edges are asked for than there are places.
+        If sizes make no sense, more edges are asked for than there are places, or the wiring cannot have
+        as many.
 
     Examples
     --------
@@ -81,9 +88,18 @@ def mlp(
     45000
     >>> models.mlp([784, 300, 100, 10], density=0.05, seed=0).nnz  # 5 % of 266,200
     13310
+    >>> from gbnn.topology import wire
+    >>> models.mlp([784, 300, 10], density=[0.1, 1.0], wiring=wire.regular, seed=0)
+    Chain(Linear(784 x 300, nnz=23520, density=0.1, plus_times, bias), Relu(), Dense(300 x 10, bias))
+    >>> models.mlp([6, 6, 6], wiring=wire.radix_net([2, 3]), seed=0).nnz
+    30
     """
     shapes = _shapes(widths)
-    counts = _counts(shapes, nnz, density, allocation)
+    makers = _makers(wiring, len(shapes))
+    if nnz is None and density is None and wiring is not wire.random:
+        counts: Sequence[int | None] = [None] * len(shapes)
+    else:
+        counts = _counts(shapes, nnz, density, allocation)
     rng = generator("seed", seed)
     if not isinstance(semiring, Semiring):
         raise KindError("semiring", "a gbnn Semiring", type(semiring).__name__)
@@ -95,7 +111,7 @@ def mlp(
         raise ArgumentError("normalize", f"None or one of {sorted(NORMS)}", repr(normalize))
     if check_float("dropout", dropout, 0, 1) == 1:
         raise ArgumentError("dropout", "a number in [0, 1)", dropout)
-    make = _maker(activation)
+    make = _activation(activation)
     options: dict[str, Any] = {
         "bias": semiring is plus_times if bias is None else bool(bias),
         "dtype": real_dtype("dtype", dtype),
@@ -103,10 +119,14 @@ def mlp(
     }
     made: list[Layer] = []
     for i, ((rows, columns), count) in enumerate(zip(shapes, counts, strict=True)):
-        if semiring is plus_times and count == rows * columns:
+        places = rows * columns
+        if semiring is not plus_times or count != places:
+            edges = _wired(makers[i], rng, (rows, columns), count)
+            count = edges.nnz
+        if semiring is plus_times and count == places:
             made.append(Dense.random(rows, columns, **options))
         else:
-            made.append(Linear.random(rows, columns, nnz=count, semiring=semiring, **options))
+            made.append(Linear.from_edges(edges, semiring=semiring, **options))
         if i < len(shapes) - 1:
             if normalize is not None:
                 made.append(NORMS[normalize](columns, dtype=dtype))
@@ -116,7 +136,29 @@ def mlp(
     return Chain(*made)
 
 
-def _maker(activation: Any) -> Callable[[], Layer]:
+def _makers(wiring: Any, layers: int) -> list[Wiring]:
+    """Return a graph maker for each layer."""
+    given = list(wiring) if _is_list(wiring) else [wiring] * layers
+    if len(given) != layers:
+        raise ArgumentError("wiring", f"{layers} makers of graphs, one a layer", len(given))
+    makers = [wire.fixed(one) if isinstance(one, Edges) else one for one in given]
+    for maker in makers:
+        if not callable(maker):
+            raise KindError("wiring", "a function (rng, shape, nnz) -> Edges, or Edges", repr(maker))
+    return makers
+
+
+def _wired(maker: Wiring, rng: np.random.Generator, shape: tuple[int, int], count: int | None) -> Edges:
+    edges = maker(rng, shape, count)
+    if not isinstance(edges, Edges):
+        raise KindError("wiring", "a function that returns Edges", f"one of {type(edges).__name__}")
+    if edges.shape != shape or (count is not None and edges.nnz != count):
+        wanted = f"{'the' if count is None else count} edges of a {shape[0]} x {shape[1]} layer"
+        raise ArgumentError("wiring", wanted, f"{edges.nnz} of shape {edges.shape}")
+    return edges
+
+
+def _activation(activation: Any) -> Callable[[], Layer]:
     if isinstance(activation, str):
         named(activation)  # raises, with the names, also where there is no hidden layer
         return lambda: named(activation)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
@@ -46,7 +47,7 @@ _ALONE = 2**16
 
 def _launched(kernel: Any) -> Callable[..., None]:
     names = list(inspect.signature(kernel.py_func).parameters)
-    x, edges = names.index("x"), names.index("targets" if "targets" in names else "sources")
+    x, edges = names.index("x"), names.index(next(n for n in ("targets", "sources", "out") if n in names))
 
     def launch(*arguments: Any) -> None:
         few = arguments[edges].size * arguments[x].shape[1] <= _ALONE
@@ -146,12 +147,18 @@ def bias_adjoint(partials, selective, one, bias, y, dy, dbias):  # type: ignore[
 _VECTOR = {"reassoc", "contract", "nsz"}
 
 
-def _kept_on_disk(function: Callable[..., Any]) -> Any:
+def _kept_on_disk(function: Callable[..., Any], **options: Any) -> Any:
     """Compile, and keep the result for later processes where there is a folder to keep it in."""
+    options = options or {"parallel": True, "fastmath": _VECTOR}
     try:
-        return njit(parallel=True, cache=True, fastmath=_VECTOR)(function)
+        return njit(cache=True, **options)(function)
     except RuntimeError:  # numba's "no locator available": installation and home are both read-only
-        return njit(parallel=True, fastmath=_VECTOR)(function)
+        return njit(**options)(function)
+
+
+# As written: sums run in the order of the samples, every product and every sum rounded.
+_in_order = partial(_kept_on_disk, parallel=True, fastmath=False)
+_one_thread = partial(_kept_on_disk, parallel=False)
 
 
 @_launched
@@ -180,3 +187,82 @@ def sampled_pairs(x, dy, sources, targets, out):  # type: ignore[no-untyped-def]
         for b in range(x.shape[1]):
             total += row[b] * other[b]
         out[k] = total
+
+
+@_launched
+@_in_order
+def exact_pairs(x, dy, sources, targets, out):  # type: ignore[no-untyped-def]
+    """out[k] = <x[sources[k]], dy[targets[k]]>, summed in float64 in the order of the samples.
+
+    The same bits for a pair whatever the other pairs, the threads and the kernel (`exact_block`).
+    Four pairs at a time: one sum waits for its own last addition, and three others run meanwhile.
+    """
+    last = sources.size - 1
+    for quarter in prange((sources.size + 3) // 4):
+        k = 4 * quarter
+        l, m, n = min(k + 1, last), min(k + 2, last), min(k + 3, last)  # noqa: E741
+        x_k, x_l, x_m, x_n = x[sources[k]], x[sources[l]], x[sources[m]], x[sources[n]]
+        dy_k, dy_l, dy_m, dy_n = dy[targets[k]], dy[targets[l]], dy[targets[m]], dy[targets[n]]
+        s_k = s_l = s_m = s_n = 0.0
+        for b in range(x.shape[1]):
+            s_k += np.float64(x_k[b]) * np.float64(dy_k[b])
+            s_l += np.float64(x_l[b]) * np.float64(dy_l[b])
+            s_m += np.float64(x_m[b]) * np.float64(dy_m[b])
+            s_n += np.float64(x_n[b]) * np.float64(dy_n[b])
+        out[k], out[l], out[m], out[n] = s_k, s_l, s_m, s_n
+
+
+@_launched
+@_in_order
+def exact_block(x, dy, out):  # type: ignore[no-untyped-def]
+    """out[i, j] = what `exact_pairs` gives, to the bit, for all pairs of x (rows, batch), dy (batch, columns).
+
+    Sums of a row run side by side in vector registers, each in the order of the samples. A zero in x adds
+    nothing where dy is finite.
+    """
+    for i in prange(x.shape[0]):
+        row = out[i]
+        row[:] = 0.0
+        for b in range(x.shape[1]):
+            v = np.float64(x[i, b])
+            if v != 0:
+                for j in range(dy.shape[1]):
+                    row[j] += v * np.float64(dy[b, j])
+
+
+@_one_thread
+def _reaching(bits, low, mask, out):  # type: ignore[no-untyped-def]
+    found = 0
+    whole = bits.size // 64 * 64
+    for start in range(0, whole, 64):
+        part = bits[start : start + 64]
+        top = mask & low & 0
+        for k in range(64):  # in vector registers, as the length is known
+            top = max(top, part[k] & mask)
+        if top >= low:
+            for k in range(64):
+                if part[k] & mask >= low:
+                    out[found] = start + k
+                    found += 1
+    for k in range(whole, bits.size):
+        if bits[k] & mask >= low:
+            out[found] = k
+            found += 1
+    return found
+
+
+def reaching(values: Array, low: Any, out: Array) -> Array:
+    """Return the positions, ascending, where |value| >= low or value is NaN: the start of `out`, filled.
+
+    Without its sign bit a float compares like an integer, and NaN is above infinity.
+
+    Parameters
+    ----------
+    values : ndarray of float32 or float64, shape (k,), contiguous
+    low : scalar of the same dtype, not negative
+    out : ndarray of int64, shape (k,) or longer
+    """
+    integer = np.dtype(f"i{values.itemsize}")
+    mask = integer.type(np.iinfo(integer).max)
+    bound = np.abs(values.dtype.type(low)).view(integer)
+    return out[: _reaching(values.view(integer), bound, mask, out)]

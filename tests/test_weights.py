@@ -47,7 +47,7 @@ def test_memory_follows_the_edges_alone(shape, count):
         assert weights.by_target.nvals == weights.by_source.nvals == count
         return weights
 
-    make()
+    make().rewire([0], [1], [1])  # compiles, if nothing has yet
     peak, weights = peak_while(make)
     # Every edge has two neurons of its own here. Both views: 2 x (id, start, other end), the order between
     # them, two float32 values.

@@ -6,46 +6,49 @@
 What the authors' code does, and so does this: the first 54,000 training images (the rest is for validation),
 standardised; all three layers sparse at one density; torch's initial values for a full layer, whatever the
 sparsity; ReLU, no normalisation; batch 100, SGD with Nesterov momentum 0.9, weight decay 5e-4 on everything;
-learning rate 0.1, a tenth of it from step 25,000 of 54,000 and again from step 50,000; test accuracy after the
-last epoch. The source: TimDettmers/sparse_learning, mnist_cifar/main.py, sparselearning/models.py.
+learning rate 0.1, a tenth of it from step 25,000 of 54,000 and again from step 50,000; test accuracy after
+the last epoch. The source: TimDettmers/sparse_learning, mnist_cifar/main.py, sparselearning/models.py.
+
+The columns of DSR and DEEP-R are the DSR authors' own (IntelAI/dynamic-reparameterization), whose network has
+batch normalisation after every layer, the last included: `--normalize batch`.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
-
-from gbnn import engine, training
-from gbnn.layers import Chain, Dense, Linear, Relu, he, uniform
-from gbnn.topology import allocate
-
 from data import load
 from methods import LENET
 from runs import Row, main, options, trained
+
+from gbnn import engine, training
+from gbnn.layers import BatchNorm, Chain, Dense, Layer, Linear, Relu, he, uniform
+from gbnn.topology import allocate
 
 WIDTHS = (784, 300, 100, 10)
 BATCH = 100
 
 
-def network(sparsity: float, start: str, seed: int) -> Chain:
+def network(sparsity: float, start: str, seed: int, normalize: str | None = None) -> Chain:
     """Return the network: "full" takes torch's initial values of a full layer, "own" He's by own fan-in."""
     rng = np.random.default_rng(seed)
-    shapes = list(zip(WIDTHS[:-1], WIDTHS[1:], strict=True))
+    bias = normalize is None
+    shapes = list(pairwise(WIDTHS))
     counts = allocate.uniform(shapes, round((1 - sparsity) * sum(math.prod(shape) for shape in shapes)))
-    made: list[Linear | Dense | Relu] = []
+    made: list[Layer] = []
     for (rows, columns), count in zip(shapes, counts, strict=True):
         bound = 1 / math.sqrt(rows)
         init = uniform(-bound, bound) if start == "full" else he
         if count == rows * columns:
-            layer: Linear | Dense = Dense.random(rows, columns, init=init, seed=rng)
+            layer: Linear | Dense = Dense.random(rows, columns, init=init, bias=bias, seed=rng)
         else:
-            layer = Linear.random(rows, columns, nnz=count, init=init, seed=rng)
+            layer = Linear.random(rows, columns, nnz=count, init=init, bias=bias, seed=rng)
         if start == "full" and layer.bias is not None:
             layer.bias[:] = rng.uniform(-bound, bound, columns)
-        made += [layer, Relu()]
+        made += [layer, Relu()] if bias else [layer, BatchNorm(columns), Relu()]
     return Chain(*made[:-1])
 
 
@@ -60,7 +63,7 @@ def one(given: argparse.Namespace, key: Row) -> Row:
     falls = [max(1, round(whole * share)) for share in (25_000 / 54_000, 50_000 / 54_000)]
     rate = training.schedules.piecewise([0.1, 0.01, 0.001], falls)
     optimizer = training.sgd(rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
-    model = network(key["sparsity"], key["start"], key["seed"])
+    model = network(key["sparsity"], key["start"], key["seed"], key["normalize"])
     return trained(model, split, LENET[key["method"]](steps), optimizer, key, BATCH)
 
 
@@ -68,6 +71,7 @@ if __name__ == "__main__":
     parser = options(__doc__, LENET, ["static", "set", "sparse-momentum", "dsr"])
     parser.add_argument("--sparsities", type=float, nargs="+", default=[0.9, 0.95, 0.98, 0.99])
     parser.add_argument("--start", choices=["full", "own"], default="full", help="initial values")
+    parser.add_argument("--normalize", choices=["batch"], help="default: nothing")
     given = parser.parse_args()
     grid = [
         {
@@ -79,6 +83,7 @@ if __name__ == "__main__":
             "rows": given.rows,
             "seed": seed,
             "start": given.start,
+            "normalize": given.normalize,
         }
         for seed, data, sparsity, method in product(given.seeds, given.data, given.sparsities, given.methods)
         if method != "dense" or sparsity == given.sparsities[0]

@@ -14,7 +14,7 @@ import numpy as np
 from gbnn import topology
 
 Array = np.ndarray[Any, Any]
-Make = Callable[[int], topology.Rewiring | None]
+Make = Callable[[int], topology.Rewirer | None]
 
 
 def recipe(name: str, *given: Any, **options: Any) -> Make:
@@ -27,16 +27,6 @@ def nothing(steps: int) -> None:
     return
 
 
-def falling(start: float, end: float) -> topology.Fraction:
-    """Return half a cosine from `start` down to `end` over the whole training (sparse_learning's)."""
-
-    def share(clock: topology.Clock) -> float:
-        done = min(1.0, clock.step / clock.end(1.0))
-        return end + (start - end) / 2 * (1 + math.cos(math.pi * done))
-
-    return share
-
-
 def small_and_most_negative(site: topology.Site, fraction: float, rng: np.random.Generator) -> Array:
     """Drop what sparse_learning's SET dropped when its table was made, until a correction in 2020.
 
@@ -45,7 +35,14 @@ def small_and_most_negative(site: topology.Site, fraction: float, rng: np.random
     """
     values = site.weights.values
     half = math.ceil(math.ceil(fraction * values.size) / 2)
-    return np.union1d(np.argsort(np.abs(values), kind="stable")[:half], np.argsort(values, kind="stable")[:half])
+    return np.union1d(
+        np.argsort(np.abs(values), kind="stable")[:half], np.argsort(values, kind="stable")[:half]
+    )
+
+
+def set_falling(steps: int) -> topology.Rewiring:
+    """SET with the share of sparse_learning: from 0.5 along a cosine."""
+    return topology.set_(topology.cosine(0.5, until=1.0, low=0.005))
 
 
 def set_of_the_table(steps: int) -> topology.Rewiring:
@@ -54,7 +51,7 @@ def set_of_the_table(steps: int) -> topology.Rewiring:
         prune=small_and_most_negative,
         grow=topology.random,
         when=topology.every_epoch(),
-        fraction=falling(0.5, 0.005),
+        fraction=topology.cosine(0.5, until=1.0, low=0.005),
     )
 
 
@@ -78,7 +75,7 @@ LENET: dict[str, Make] = {
     "dense": nothing,
     "static": nothing,
     "set": recipe("set_"),
-    "set-falling": recipe("set_", falling(0.5, 0.005)),
+    "set-falling": set_falling,
     "set-of-the-table": set_of_the_table,
     "sparse-momentum": recipe("sparse_momentum"),
     "dsr": recipe("dsr"),
@@ -97,7 +94,7 @@ WIDE: dict[str, Make] = {
     "cht": recipe("cht"),
     "chts": recipe("chts"),
 }
-"""Methods for 784-1568-1568-1568-10, whose last layer is dense and never rewired; "dense" is the same network with all edges."""
+"""Methods for 784-1568-1568-1568-10, whose last layer is full and never rewired."""
 
 COSTS: dict[str, Make] = {
     "set_": recipe("set_"),

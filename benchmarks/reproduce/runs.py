@@ -17,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from data import Split
+
 from gbnn import training
 from gbnn.layers import Chain, Dense, Linear
-from gbnn.topology import Rewiring
-
-from data import Split
+from gbnn.topology import Rewirer
 
 Row = dict[str, Any]
 
@@ -68,7 +68,10 @@ def _apart(given: argparse.Namespace, key: Row) -> tuple[Row, Row | None, str]:
     command += ["--mnist", given.mnist] if given.mnist else []
     command += ["--threads", str(given.threads)]
     # Before Python starts: BLAS and GraphBLAS read them once.
-    environment = os.environ | {"OMP_NUM_THREADS": str(given.threads), "OPENBLAS_NUM_THREADS": str(given.threads)}
+    environment = os.environ | {
+        "OMP_NUM_THREADS": str(given.threads),
+        "OPENBLAS_NUM_THREADS": str(given.threads),
+    }
     ended = subprocess.run(command, env=environment, capture_output=True, text=True)  # noqa: S603
     if ended.returncode:
         return key, None, (ended.stderr.strip().splitlines() or ["no message"])[-1]
@@ -80,7 +83,7 @@ def _apart(given: argparse.Namespace, key: Row) -> tuple[Row, Row | None, str]:
 
 
 def trained(
-    model: Chain, split: Split, rewiring: Rewiring | None, optimizer: training.Transform, key: Row, batch: int
+    model: Chain, split: Split, rewiring: Rewirer | None, optimizer: training.Transform, key: Row, batch: int
 ) -> Row:
     """Train, and return the test accuracy at the end, the best one, and what it took."""
     before = edges(model)
@@ -119,7 +122,7 @@ def _done(path: Path) -> set[str]:
     return {_same(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()}
 
 
-KEYS = ("script", "data", "method", "sparsity", "epochs", "rows", "seed", "start")
+KEYS = ("script", "data", "method", "sparsity", "epochs", "rows", "seed", "start", "wire", "normalize")
 
 
 def _same(row: Row) -> str:

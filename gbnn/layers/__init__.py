@@ -20,6 +20,7 @@ from gbnn.layers.init import Initializer, glorot, he, normal, uniform, zeros
 from gbnn.layers.layer import Gradients, Layer, Parameter, Pullback, as_batch
 from gbnn.layers.linear import Linear
 from gbnn.layers.normalize import BatchNorm, LayerNorm
+from gbnn.layers.reserve import ReserveLinear
 
 __all__ = [
     "Activation",
@@ -41,6 +42,7 @@ __all__ = [
     "Parameter",
     "Pullback",
     "Relu",
+    "ReserveLinear",
     "Residual",
     "Sigmoid",
     "Silu",

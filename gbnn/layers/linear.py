@@ -123,15 +123,54 @@ class Linear(Layer):
         """
         shape = check_shape(in_features, out_features)
         rng = generator("seed", seed)
+        edges, _ = Edges.from_coo(*distinct_edges(rng, shape, _edge_count(shape, nnz, density)), shape)
+        return cls.from_edges(edges, semiring=semiring, bias=bias, init=init, dtype=dtype, seed=rng)
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Edges,
+        *,
+        semiring: Semiring = plus_times,
+        bias: bool = True,
+        init: Initializer | None = None,
+        dtype: Any = np.float32,
+        seed: int | np.random.Generator = 0,
+    ) -> Self:
+        """Make a layer on a given graph; its values are drawn as those of `random`.
+
+        Parameters
+        ----------
+        edges : Edges
+            Such as a maker of `gbnn.topology.wire` gives.
+        semiring, bias, init, dtype, seed
+            As for `random`.
+
+        Raises
+        ------
+        ArgumentError, KindError
+            If there are no edges to speak of, or other options make no sense.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gbnn import layers
+        >>> from gbnn.topology import wire
+        >>> edges = wire.regular(np.random.default_rng(0), (100, 50), 1000)
+        >>> layers.Linear.from_edges(edges, seed=0)
+        Linear(100 x 50, nnz=1000, density=0.2, plus_times, bias)
+        """
+        if not isinstance(edges, Edges):
+            raise KindError("edges", "gbnn Edges", type(edges).__name__)
+        rng = generator("seed", seed)
         kind = real_dtype("dtype", dtype)
-        count = _edge_count(shape, nnz, density)
         if not isinstance(semiring, Semiring):
             raise KindError("semiring", "a gbnn Semiring", type(semiring).__name__)
         if not isinstance(bias, (bool, np.bool_)):
             raise KindError("bias", "True or False", repr(bias))
+        out_features = edges.shape[1]
         if bias and out_features > 2**31:
             raise ArgumentError("bias", "False for more than 2**31 outputs (a bias is dense)", bias)
-        edges, _ = Edges.from_coo(*distinct_edges(rng, shape, count), shape)
         if init is None:
             init = he if semiring.span is None else uniform(*semiring.span)
         values = drawn(init, rng, *edges.fans(), kind)

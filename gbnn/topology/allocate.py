@@ -1,6 +1,6 @@
 """How many edges each layer gets: functions (shapes, total) -> edges per layer, exact to the edge.
 
-A shape is (in, out), or of more dimensions where a layer has a kernel: (out, in, kernel height, kernel width).
+A shape is (in, out), or has more dimensions where a layer has a kernel: (out, in, height, width).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 from gbnn.edges import MAX_FEATURES, shape_of
 from gbnn.errors import ArgumentError, KindError, check_float, check_int
+from gbnn.topology.divide import divide
 
 __all__ = [
     "Allocation",
     "by_epsilon",
     "by_fan_in",
     "by_layer_fan_in",
-    "divide",
     "erdos_renyi",
     "erk",
     "keep_dense",
@@ -183,7 +183,7 @@ def proportional(scores: Sequence[float]) -> Allocation:
 def keep_dense(allocation: Allocation = uniform, *, first: bool = True, last: bool = False) -> Allocation:
     """Return an allocation that makes the first and/or last layer full and divides the rest by another.
 
-    Evci et al., 2020 (RigL) keep the first layer dense where the others are uniform; many papers keep the last.
+    Evci et al., 2020 (RigL), keep the first dense where the others are uniform; many papers keep the last.
 
     Parameters
     ----------
@@ -247,70 +247,6 @@ def by_epsilon(shapes: Shapes, epsilon: float = 20.0) -> list[int]:
     return counts
 
 
-def divide(total: int, shares: Sequence[int | Fraction], places: Sequence[int]) -> list[int]:
-    """Divide `total` in proportion to `shares`, nowhere more than `places`, by largest remainders.
-
-    Exact, also beyond 2**53, where floating point loses edges.
-
-    Parameters
-    ----------
-    total : int
-    shares : sequence of int or Fraction
-        Not negative. What those of 0 get, once the others are full, is in proportion to their places.
-    places : sequence of int
-        At most so many each.
-
-    Returns
-    -------
-    list of int
-        The earlier one gets more at a tie.
-
-    Raises
-    ------
-    ArgumentError, KindError
-        If `total` is no integer, negative, or more than there are places.
-
-    Examples
-    --------
-    >>> from gbnn.topology import allocate
-    >>> allocate.divide(10, [1, 1, 2], [1, 9, 9])
-    [1, 3, 6]
-    """
-    left = check_int("nnz", total, 0)
-    if left > sum(places):
-        raise ArgumentError("nnz", f"at most {sum(places)}, the places of all layers", total)
-    counts = [0] * len(places)
-    served = [k for k, share in enumerate(shares) if share]
-    left -= _fill(counts, left, served, shares, places)
-    _fill(counts, left, [k for k, share in enumerate(shares) if not share], places, places)
-    return counts
-
-
-def _fill(
-    counts: list[int], left: int, layers: list[int], shares: Sequence[int | Fraction], places: Sequence[int]
-) -> int:
-    """Give these layers up to `left` edges by positive shares, into `counts`; return how many they took."""
-    before = left
-    while True:
-        whole = sum(shares[k] for k in layers)
-        full = {k for k in layers if left * shares[k] >= places[k] * whole}
-        if not full:
-            break
-        for k in full:
-            counts[k] = places[k]
-            left -= places[k]
-        layers = [k for k in layers if k not in full]
-    if not layers:
-        return before - left
-    for k in layers:
-        counts[k] = int(left * shares[k] // whole)
-    # What rounding down left over goes to the largest remainders, the earlier layer first at a tie.
-    missing = left - sum(counts[k] for k in layers)
-    for k in sorted(layers, key=lambda k: -(left * shares[k] % whole))[:missing]:
-        counts[k] += 1
-    return before
-
-
 def _places(shapes: Shapes) -> list[int]:
     return [math.prod(size) for size in _sizes(shapes)]
 
@@ -325,7 +261,7 @@ def _sizes(shapes: Shapes) -> list[tuple[int, ...]]:
     return sizes
 
 
-def _listed(shapes: Any) -> Sequence[Any]:
+def _listed(shapes: Any) -> list[Any]:
     if isinstance(shapes, str | bytes) or not isinstance(shapes, Sequence | np.ndarray):
         raise KindError("shapes", "a list of shapes", type(shapes).__name__)
-    return shapes
+    return list(shapes)

@@ -8,7 +8,7 @@ from numbers import Integral
 
 from gbnn.errors import ArgumentError, check_float, check_int
 
-__all__ = ["Clock", "When", "doubling", "every_epoch", "every_steps", "never", "once"]
+__all__ = ["Clock", "When", "always", "doubling", "every_epoch", "every_steps", "never", "once"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class Clock:
         """Return the step at which something ends: an int as it is, a float as a share of all steps."""
         if isinstance(until, Integral):  # NumPy's integers, too
             return int(until)
+        if until == 0:
+            return 0
         if self.total_steps is None:
             known = "a number of steps, because the batches have no length to take a share of"
             raise ArgumentError("until", known, until)
@@ -59,8 +61,10 @@ def check_until(until: float | int, where: str = "until", *, zero: bool = False)
     return check_float(where, until, 0, 1, open_low=not zero)
 
 
-def every_steps(n: int, until: float | int = 0.75, *, begin: float | int = 0) -> When:
+def every_steps(n: int, until: float | int = 0.75, *, begin: float | int = 0, closing: bool = False) -> When:
     """Every `n` steps from `begin` on, not at step 0, before `until` (shares of all steps if floats).
+
+    `closing` adds the first of them at or after `until`.
 
     Examples
     --------
@@ -74,7 +78,7 @@ def every_steps(n: int, until: float | int = 0.75, *, begin: float | int = 0) ->
 
     def when(clock: Clock) -> bool:
         # The end comes first: where it is not known, that shows at the first step, not at step n.
-        step, end = clock.step, clock.end(until)
+        step, end = clock.step, clock.end(until) + (n if closing else 0)
         return max(clock.end(begin), 1) <= step < end and step % n == 0
 
     return when
@@ -136,6 +140,18 @@ def doubling(first: int, steps: tuple[float | int, ...], until: float | int = 1.
         return 0 < clock.step < clock.end(until) and clock.step % interval == 0
 
     return when
+
+
+def always(clock: Clock) -> bool:
+    """At every step (DEEP-R).
+
+    Examples
+    --------
+    >>> from gbnn.topology import Clock, always
+    >>> always(Clock(step=0))
+    True
+    """
+    return True
 
 
 def never(clock: Clock) -> bool:

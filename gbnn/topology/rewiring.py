@@ -14,6 +14,7 @@ from gbnn.layers import Initializer, zeros
 from gbnn.layers.init import drawn
 from gbnn.topology import rewired
 from gbnn.topology.clock import Clock, When
+from gbnn.topology.goals import Goal
 from gbnn.topology.grow import Grow
 from gbnn.topology.prune import Prune
 from gbnn.topology.rates import Rates, equal
@@ -25,7 +26,6 @@ from gbnn.topology.site import Site
 __all__ = ["InTurn", "Rewirer", "Rewiring", "in_turn", "not_full"]
 
 Array = np.ndarray[Any, Any]
-Goal = Callable[[Sequence[Site], Clock], int]
 EachStep = Callable[[Site, Clock, np.random.Generator], None]
 AlsoDrop = Callable[[Sequence[Site], Sequence[Array]], list[Array]]
 

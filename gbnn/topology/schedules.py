@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from gbnn.errors import ArgumentError, check_float
 from gbnn.topology.clock import Clock, check_until
-
-if TYPE_CHECKING:
-    from gbnn.topology.site import Site
 
 __all__ = [
     "Fraction",
@@ -21,7 +17,6 @@ __all__ = [
     "linear",
     "piecewise",
     "sigmoid",
-    "to_density",
 ]
 
 Fraction = Callable[[Clock], float]
@@ -137,24 +132,6 @@ def piecewise(values: Sequence[float], steps: Sequence[float | int]) -> Fraction
     if len(shares) != len(marks) + 1:
         raise ArgumentError("values", f"{len(marks) + 1} values, one more than steps", len(shares))
     return lambda clock: shares[sum(clock.step >= clock.end(mark) for mark in marks)]
-
-
-def to_density(density: Fraction) -> Callable[[Sequence[Site], Clock], int]:
-    """Turn a density over time into a `Rewiring.goal`: that share of all places of the layers taking part.
-
-    Examples
-    --------
-    >>> from gbnn.topology import Clock, Site, constant, to_density
-    >>> from gbnn.weights import Weights
-    >>> site = Site("w", Weights.from_coo([0], [0], 1.0, shape=(10, 10)))
-    >>> to_density(constant(0.25))([site], Clock(step=0))
-    25
-    """
-
-    def goal(sites: Sequence[Site], clock: Clock) -> int:
-        return round(density(clock) * sum(site.places for site in sites))
-
-    return goal
 
 
 def _between(

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from gbnn.edges import Compressed
-from gbnn.errors import ArgumentError, check_finite, check_float
+from gbnn.errors import ArgumentError, KindError, check_finite, check_float, check_real
 from gbnn.topology.site import Site
 
 __all__ = [
     "Score",
     "by_input",
+    "checked",
     "fisher",
     "mest",
     "momentum_size",
@@ -26,7 +27,44 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Score = Callable[[Site], Array]
-"""``(site) -> ndarray of float, shape (nnz,)``: one finite number an edge."""
+"""``(site) -> ndarray of float, shape (nnz,)``: one finite number an edge (rules look, see `checked`)."""
+
+
+def checked(score: Score, site: Site) -> Array:
+    """Return the scores of a layer's edges, or raise where they are none.
+
+    Parameters
+    ----------
+    score : callable
+    site : Site
+
+    Returns
+    -------
+    ndarray of float, shape (nnz,)
+
+    Raises
+    ------
+    ArgumentError, KindError
+        If the function does not return one number an edge.
+    NonFiniteError
+        If a score is NaN or infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbnn.topology import Site, scores
+    >>> from gbnn.weights import Weights
+    >>> site = Site("w", Weights.from_coo([0, 1], [0, 0], [2.0, -1.0], shape=(2, 1)))
+    >>> scores.checked(lambda site: site.weights.values - np.inf, site)
+    Traceback (most recent call last):
+    gbnn.errors.NonFiniteError: scores, w: expected finite numbers, got -inf at [0] (2 such of 2)
+    """
+    where = f"scores, {site.name}"
+    result = check_real(where, score(site))
+    if result.shape != (site.weights.nnz,):
+        raise ArgumentError(where, f"shape ({site.weights.nnz},), one an edge", result.shape)
+    check_finite(where, result)
+    return result
 
 
 def size(site: Site) -> Array:
@@ -41,11 +79,6 @@ def size(site: Site) -> Array:
     ndarray of float, shape (nnz,)
         In canonical order; the lowest go first.
 
-    Raises
-    ------
-    NonFiniteError
-        If a score is NaN or infinite.
-
     Examples
     --------
     >>> from gbnn.topology import Site, scores
@@ -53,14 +86,14 @@ def size(site: Site) -> Array:
     >>> scores.size(Site("w", Weights.from_coo([0, 1], [0, 0], [2.0, -1.0], shape=(2, 1))))
     array([2., 1.], dtype=float32)
     """
-    return _finite(site, np.abs(site.weights.values))
+    return np.abs(site.weights.values)
 
 
 def taylor(site: Site) -> Array:
     """Score edges by |w·gradient|: how much the loss would change without the edge, to first order.
 
     SNIP's connection sensitivity (Lee et al., 2019, arXiv:1810.02340); Molchanov et al., 2019,
-    arXiv:1906.10771. Parameters, result and errors are those of `size`, and
+    arXiv:1906.10771. Parameters and result are those of `size`.
 
     Raises
     ------
@@ -76,7 +109,7 @@ def taylor(site: Site) -> Array:
     >>> scores.taylor(Site("w", w, np.array([0.5, 3.0])))
     array([1., 3.])
     """
-    return _finite(site, np.abs(_product(site.weights.values, site.edge_gradient)))
+    return np.abs(_product(site.weights.values, site.edge_gradient))
 
 
 def movement(site: Site) -> Array:
@@ -94,7 +127,7 @@ def movement(site: Site) -> Array:
     >>> scores.movement(Site("w", w, np.array([0.5, 3.0])))
     array([-1.,  3.])
     """
-    return _finite(site, -_product(site.weights.values, site.edge_gradient))
+    return -_product(site.weights.values, site.edge_gradient)
 
 
 def mest(lam: float = 0.01) -> Score:
@@ -121,7 +154,8 @@ def mest(lam: float = 0.01) -> Score:
 
     def score(site: Site) -> Array:
         with np.errstate(all="ignore"):
-            return _finite(site, np.abs(site.weights.values) + share * np.abs(site.edge_gradient))
+            result: Array = np.abs(site.weights.values) + share * np.abs(site.edge_gradient)
+        return result
 
     return score
 
@@ -130,7 +164,7 @@ def momentum_size(site: Site) -> Array:
     """Score edges by |momentum|; for Adam by |mean gradient|/(√mean square + 1e-8).
 
     What sparse momentum (Dettmers & Zettlemoyer, 2019, arXiv:1907.04840) looks at, from the slots
-    "momentum" and "square" of the optimizer. Parameters, result and errors are those of `size`, and
+    "momentum" and "square" of the optimizer. Parameters and result are those of `size`.
 
     Raises
     ------
@@ -149,7 +183,7 @@ def momentum_size(site: Site) -> Array:
     mean = np.abs(_slot(site, "momentum"))
     if "square" in site.slots:
         mean = mean / (np.sqrt(site.slots["square"]) + 1e-8)
-    return _finite(site, mean)
+    return mean
 
 
 def fisher(site: Site) -> Array:
@@ -157,7 +191,7 @@ def fisher(site: Site) -> Array:
 
     Optimal brain damage (LeCun et al., 1990) with the empirical Fisher information, which an optimizer with
     a slot "square" (Adam, RMSprop) has at hand, for the Hessian's diagonal (Theis et al., 2018,
-    arXiv:1801.05787). Parameters, result and errors are those of `size`, and
+    arXiv:1801.05787). Parameters and result are those of `size`.
 
     Raises
     ------
@@ -174,7 +208,7 @@ def fisher(site: Site) -> Array:
     array([1. , 1.5])
     """
     values = site.weights.values
-    return _finite(site, 0.5 * _product(_product(values, values), _slot(site, "square")))
+    return 0.5 * _product(_product(values, values), _slot(site, "square"))
 
 
 def relative_importance(site: Site) -> Array:
@@ -182,7 +216,7 @@ def relative_importance(site: Site) -> Array:
 
     Relative importance (RI) of RIA (Zhang et al., 2024, ICLR) and CHTss (Zhang et al., 2025,
     arXiv:2501.19107): no neuron loses all its edges only because they are small. A share of a sum that is 0
-    is 0. Parameters, result and errors are those of `size`; the dtype is float64.
+    is 0. Parameters and result are those of `size`; the dtype is float64.
 
     Examples
     --------
@@ -196,15 +230,19 @@ def relative_importance(site: Site) -> Array:
     out_of = _to_edges(edges.by_source, sums(edges.by_source, weight))
     into = np.empty_like(out_of)
     into[edges.order] = _to_edges(edges.by_target, sums(edges.by_target, weight[edges.order]))
-    shares = [np.divide(weight, s, out=np.zeros_like(weight), where=s > 0) for s in (out_of, into)]
-    return _finite(site, shares[0] + shares[1])
+    with np.errstate(invalid="ignore"):
+        of_source, of_target = (
+            np.divide(weight, total, out=np.zeros_like(weight), where=total != 0) for total in (out_of, into)
+        )
+    result: Array = of_source + of_target
+    return result
 
 
 def neuron_strength(site: Site) -> Array:
     """Score edges by Σ|w| into their target: all edges of a weak neuron go together.
 
     The importance of neurons in Curci et al., 2021, "Truly sparse neural networks at scale",
-    arXiv:2102.01732. Parameters, result and errors are those of `size`; the dtype is float64.
+    arXiv:2102.01732. Parameters and result are those of `size`; the dtype is float64.
 
     Examples
     --------
@@ -217,7 +255,7 @@ def neuron_strength(site: Site) -> Array:
     weight, edges = np.abs(site.weights.values.astype(np.float64)), site.weights.edges
     into = np.empty_like(weight)
     into[edges.order] = _to_edges(edges.by_target, sums(edges.by_target, weight[edges.order]))
-    return _finite(site, into)
+    return into
 
 
 def by_input(score: Score, power: float = 1.0) -> Score:
@@ -255,9 +293,15 @@ def by_input(score: Score, power: float = 1.0) -> Score:
         x, source = site.probe.x, site.weights.edges.by_source
         with np.errstate(all="ignore"):
             norm = np.sqrt(np.einsum("bi,bi->i", x, x))[source.ids] ** exponent
-        return _finite(site, _product(score(site), _to_edges(source, norm)))
+        return _product(score(site), _to_edges(source, norm))
 
     return weighted
+
+
+def check_function(where: str, part: Any) -> None:
+    """Raise KindError if a part of a rule that must be a function is none."""
+    if not callable(part):
+        raise KindError(where, "a function", repr(part))
 
 
 def sums(neurons: Compressed, values: Array) -> Array:
@@ -274,7 +318,7 @@ def _to_edges(neurons: Compressed, values: Array) -> Array:
 
 
 def _product(first: Array, second: Array) -> Array:
-    """Multiply without warnings: what overflows is found by `_finite`."""
+    """Multiply without warnings: what overflows is found by `checked`."""
     with np.errstate(all="ignore"):
         result: Array = first * second
     return result
@@ -285,8 +329,3 @@ def _slot(site: Site, name: str) -> Array:
         kept = sorted(site.slots) or "none"
         raise ArgumentError(f"rewiring {site.name}", f"an optimizer that keeps a slot {name!r}", kept)
     return site.slots[name]
-
-
-def _finite(site: Site, scores: Array) -> Array:
-    check_finite(f"scores, {site.name}", scores)
-    return scores

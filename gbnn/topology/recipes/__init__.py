@@ -1,0 +1,22 @@
+"""Published methods as combinations of the rules, a few lines each."""
+
+from gbnn.topology.recipes.by_gradient import gse, rigl, snfs, sparse_momentum, srigl
+from gbnn.topology.recipes.classic import deep_r, dsr, itop, mest, set_, static
+from gbnn.topology.recipes.density import gmp, granet, top_kast
+
+__all__ = [
+    "deep_r",
+    "dsr",
+    "gmp",
+    "granet",
+    "gse",
+    "itop",
+    "mest",
+    "rigl",
+    "set_",
+    "snfs",
+    "sparse_momentum",
+    "srigl",
+    "static",
+    "top_kast",
+]

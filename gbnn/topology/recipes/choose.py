@@ -1,0 +1,34 @@
+"""Which layers take part: the choices recipes offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gbnn.errors import KindError
+from gbnn.topology.rewiring import not_full
+from gbnn.topology.schedules import Fraction, constant
+from gbnn.topology.site import Site
+
+__all__ = ["but_output", "every", "over_time", "those"]
+
+
+def every(site: Site) -> bool:
+    """Let every layer with edges take part, full ones too."""
+    return True
+
+
+def but_output(site: Site) -> bool:
+    """Let all but full layers and the last take part."""
+    return not_full(site) and site.index < site.count - 1
+
+
+def those(rewire_output: bool) -> Callable[[Site], bool]:
+    """Return `not_full` or, without the output layer, `but_output`."""
+    if not isinstance(rewire_output, bool):
+        raise KindError("rewire_output", "True or False", repr(rewire_output))
+    return not_full if rewire_output else but_output
+
+
+def over_time(fraction: float | Fraction, schedule: Callable[[float], Fraction] = constant) -> Fraction:
+    """Return a function of the clock as it is, and make one of a number."""
+    return fraction if callable(fraction) else schedule(fraction)
