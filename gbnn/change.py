@@ -24,6 +24,9 @@ class Change:
         The old position of each edge, in the new canonical order; -1 for an edge that is new.
     before : int
         Number of edges before.
+    regrown : int
+        How many edges were dropped and added in the same rewiring. Where they have an origin, they count
+        neither as dropped nor as grown.
 
     Examples
     --------
@@ -38,6 +41,7 @@ class Change:
 
     origin: Array
     before: int
+    regrown: int = 0
 
     @property
     def grown(self) -> int:

@@ -69,6 +69,9 @@ def check_indices(where: str, values: Any, size: int) -> Array:
         return np.empty(0, dtype=np.int64)
     if array.dtype.kind not in "iu":
         raise KindError(where, "integers", array.dtype)
+    # As unsigned numbers, negative ones are the largest of all: one look tells whether all are in range.
+    if int(array.view(array.dtype.str.replace("i", "u")).max()) < min(size, 2 ** (8 * array.itemsize - 1)):
+        return array.astype(np.int64)
     low, high = int(array.min()), int(array.max())
     if low < 0 or high >= size:
         span = f"indices from 0 to {size - 1}" if size else "none, as there is nothing to index"
@@ -213,10 +216,15 @@ class Edges:
         """Source of each edge, int64, shape (nnz,); made anew at each call."""
         return np.repeat(self.by_source.ids, np.diff(self.by_source.starts))
 
+    @property
+    def _many_for_targets(self) -> bool:
+        """Whether an array of one entry for each target, with edges or without, is still O(nnz)."""
+        return self.shape[1] <= 4 * self.nnz
+
     @cached_property
     def _turned(self) -> tuple[Compressed, Array]:
         columns = self.shape[1]
-        if columns > 4 * self.nnz:  # nothing may be made of the size of the layer
+        if not self._many_for_targets:
             order = canonical_order(self.targets, np.arange(self.nnz), (columns, self.nnz))
             return _compress(self.targets[order], self.sources[order]), order
         ends = np.zeros(columns, dtype=np.int64)
@@ -242,9 +250,15 @@ class Edges:
 
     def fans(self) -> tuple[Array, Array]:
         """Return for each edge how many edges enter its target and how many leave its source, (nnz,) each."""
-        into, out_of = np.diff(self.by_target.starts), np.diff(self.by_source.starts)
-        fan_in = np.empty(self.nnz, dtype=np.int64)
-        fan_in[self.order] = np.repeat(into, into)
+        (ids, starts, _), out_of = self.by_target, np.diff(self.by_source.starts)
+        into = np.diff(starts)
+        if self._many_for_targets:
+            of_target = np.zeros(self.shape[1], dtype=np.int64)
+            of_target[ids] = into
+            fan_in = of_target[self.targets]
+        else:
+            fan_in = np.empty(self.nnz, dtype=np.int64)
+            fan_in[self.order] = np.repeat(into, into)
         return fan_in, np.repeat(out_of, out_of)
 
     def find(self, sources: Array, targets: Array) -> Array:
@@ -265,7 +279,9 @@ class Edges:
         merge.find(*self.by_source, source, target, positions)
         return positions
 
-    def rewired(self, drop: Any, sources: Any, targets: Any) -> tuple[Edges, Change, Array]:
+    def rewired(
+        self, drop: Any, sources: Any, targets: Any, *, keep_regrown: bool = False
+    ) -> tuple[Edges, Change, Array]:
         """Return these edges without some and with others; these stay as they are.
 
         Takes O(nnz + g·log g): what is sorted already is not sorted again.
@@ -275,13 +291,15 @@ class Edges:
         drop : array_like of int, shape (d,)
             Positions of the edges that go.
         sources, targets : array_like of int, shape (g,)
-            Edges that come, in any order. One that goes in the same call is a new edge.
+            Edges that come, in any order.
+        keep_regrown : bool
+            Whether an edge that goes and comes in the same call stays the edge it is, or is a new one.
 
         Returns
         -------
         edges : Edges
         change : Change
-        order : ndarray of int64, shape (g,)
+        order : ndarray of int64, shape (change.grown,)
             New edge k, in the new order, was edge `order[k]` of those given.
 
         Raises
@@ -314,7 +332,9 @@ class Edges:
         twice = ((source[1:] == source[:-1]) & (target[1:] == target[:-1])).any()
         nnz, neurons = kept + source.size, min(kept, self.by_source.ids.size) + source.size
         new = [np.empty(size + 1, dtype=np.int64) for size in (neurons, neurons, nnz, nnz)]
-        rows = merge.merge(*self.by_source, keep, _readable(source), _readable(target), *new)
+        stayed = np.zeros(source.size, dtype=bool)
+        given = _readable(source), _readable(target), keep_regrown, stayed
+        rows, again = merge.merge(*self.by_source, keep, *given, *new)
         if twice or rows < 0:
             # Sorting them all finds and names the edges that would be there twice.
             Edges.from_coo(
@@ -324,7 +344,8 @@ class Edges:
         grouped = Compressed(
             _fixed(ids[:rows].copy()), _fixed(starts[: rows + 1].copy()), _fixed(others[:-1])
         )
-        return Edges._of(grouped, self.shape), Change(origin[:-1], self.nnz), order
+        change = Change(origin[:-1], self.nnz, int(again))
+        return Edges._of(grouped, self.shape), change, order[~stayed] if keep_regrown else order
 
     def without(self, drop: Any) -> Edges:
         """Return these edges without those at the given positions; raises as `rewired` does.

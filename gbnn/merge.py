@@ -75,18 +75,19 @@ def find(ids, starts, others, majors, minors, positions):  # type: ignore[no-unt
 
 @_compiled
 def merge(  # type: ignore[no-untyped-def]
-    ids, starts, others, keep, majors, minors, new_ids, new_starts, new_others, origin
+    ids, starts, others, keep, majors, minors, stay, stayed, new_ids, new_starts, new_others, origin
 ):
     """Write the grouped edges that are kept and the given ones, which are sorted, as one grouping.
 
-    `origin` gets the position each edge had, -1 for a given one. The last two arrays have room for one more
+    `origin` gets the position each edge had, -1 for a given one. If `stay`, one that is not kept but given
+    again has its old position, too, and is marked in `stayed`. The last two arrays have room for one more
     than there will be: an edge that is not kept is written, too, and then written over, for a branch that is
     taken at random costs more than a useless write.
 
-    Returns how many neurons have edges, or -1 if a given edge is kept already.
+    Returns how many neurons have edges, or -1 if a given edge is kept; and how many are given again.
     """
     old, row, rows, given, stop, size = _u(ids.size), _0, _0, _0, _0, _u(majors.size)
-    p = _0
+    p, again = _0, 0
     while row < old or given < size:
         if row < old and (given == size or ids[row] <= majors[given]):
             neuron, a, end = ids[row], _u(starts[row]), _u(starts[row + _1])
@@ -98,11 +99,16 @@ def merge(  # type: ignore[no-untyped-def]
         first = p
         while a < end and given < stop:
             one, other, kept = others[a], minors[given], keep[a]
-            if one == other and kept:
-                return -1
             earlier = one < other
             new_others[p] = one if earlier else other
             origin[p] = np.int64(a) if earlier else -1
+            if one == other:
+                if kept:
+                    return -1, 0
+                again += 1
+                if stay:
+                    origin[p] = np.int64(a)
+                    stayed[given] = True
             a += _u(earlier)
             given += _u(not earlier)
             p += _u(kept | (not earlier))
@@ -121,7 +127,7 @@ def merge(  # type: ignore[no-untyped-def]
             new_starts[rows] = np.int64(first)
             rows += _1
     new_starts[rows] = np.int64(p)
-    return np.int64(rows)
+    return np.int64(rows), again
 
 
 @_compiled

@@ -300,7 +300,9 @@ class Weights:
 
     # -- Rewiring ------------------------------------------------------------------------------------------
 
-    def rewire(self, drop: Any, sources: Any, targets: Any, values: Any = 0.0) -> Change:
+    def rewire(
+        self, drop: Any, sources: Any, targets: Any, values: Any = 0.0, *, keep_regrown: bool = False
+    ) -> Change:
         """Drop edges and add others, in place; the new order and what became of the old edges comes back.
 
         Parameters
@@ -308,9 +310,12 @@ class Weights:
         drop : array_like of int, shape (d,)
             Positions of the edges to drop.
         sources, targets : array_like of int, shape (g,)
-            Edges to add. One that is dropped in the same call is a new edge; one that stays is an error.
+            Edges to add, in any order; in canonical order they need no sorting. One that stays is an error.
         values : array_like, shape (g,), or scalar
             Values of the added edges.
+        keep_regrown : bool
+            Whether an edge that is dropped and added in the same call keeps its value and all that is carried
+            with it, or is a new edge. `Change.regrown` counts them.
 
         Returns
         -------
@@ -332,10 +337,10 @@ class Weights:
         >>> change.origin
         array([ 0, -1,  2])
         """
-        edges, change, order = self._edges.rewired(drop, sources, targets)
+        edges, change, order = self._edges.rewired(drop, sources, targets, keep_regrown=keep_regrown)
         added = cast(check_real("values", values), self.dtype)
-        if added.shape not in ((), order.shape):
-            each = f"{order.size} values, one for each new edge, or a scalar"
+        if added.shape not in ((), (np.size(sources),)):
+            each = f"{np.size(sources)} values, one for each new edge, or a scalar"
             raise ArgumentError("values", each, added.shape)
         check_finite("values", added)
         moved = change.carry(self._values, added[order] if added.ndim else added)

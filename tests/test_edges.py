@@ -8,7 +8,15 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gbnn.edges import MAX_FEATURES, Change, Edges, check_indices, check_shape, shape_of
+from gbnn.edges import (
+    MAX_FEATURES,
+    Change,
+    Edges,
+    canonical_order,
+    check_indices,
+    check_shape,
+    shape_of,
+)
 from gbnn.errors import ArgumentError, GbnnError, KindError
 
 few = settings(deadline=None, max_examples=60)
@@ -217,6 +225,157 @@ def test_nothing_can_be_indexed_in_nothing():
     assert check_indices("drop", [], 0).size == 0
     with pytest.raises(ArgumentError, match="expected none"):
         check_indices("drop", [0], 0)
+
+
+@few
+@given(layers())
+def test_canonical_order_is_that_of_pairs(layer):
+    shape, pairs = layer
+    sources, targets = (np.array(side, dtype=np.int64) for side in columns_of(pairs))
+    for a, b, size in ((sources, targets, shape), (targets, sources, shape[::-1])):
+        np.testing.assert_array_equal(canonical_order(a, b, size), np.lexsort((b, a)))
+
+
+@pytest.mark.parametrize("shape", [(200, 90), (2**40, 2**40), (90, 2**40), (2**40, 90)])
+def test_many_edges_are_found_grouped_and_counted_as_by_numpy(shape):
+    rng = np.random.default_rng(0)
+    ends = [np.sort(rng.choice(n, min(n // 2 + 1, 700), replace=False)) for n in shape]
+    keys = np.sort(rng.choice(ends[0].size * ends[1].size, 2500, replace=False))
+    sources, targets = ends[0][keys // ends[1].size], ends[1][keys % ends[1].size]
+    edges, order = Edges.from_coo(sources, targets, shape)
+    np.testing.assert_array_equal(order, np.arange(2500))
+    turned = np.lexsort((sources, targets))
+    np.testing.assert_array_equal(edges.order, turned)
+    np.testing.assert_array_equal(edges.by_target.others, sources[turned])
+    ids, counts = np.unique(targets, return_counts=True)
+    np.testing.assert_array_equal(edges.by_target.ids, ids)
+    np.testing.assert_array_equal(np.diff(edges.by_target.starts), counts)
+    fan_in, fan_out = edges.fans()
+    np.testing.assert_array_equal(fan_in, counts[np.searchsorted(ids, targets)])
+    np.testing.assert_array_equal(fan_out, (sources[:, None] == sources).sum(axis=1))
+    some = rng.permutation(2500)[:900]
+    for asked in (some, np.sort(some)):
+        np.testing.assert_array_equal(edges.find(sources[asked], targets[asked]), asked)
+    absent = np.setdiff1d(np.arange(ends[0].size * ends[1].size), keys)[:3000]
+    assert (edges.find(ends[0][absent // ends[1].size], ends[1][absent % ends[1].size]) == -1).all()
+    beside = np.setdiff1d(np.arange(200), ends[0])[:50]
+    assert (edges.find(beside, np.full(beside.size, targets[0])) == -1).all()
+
+
+def test_what_is_looked_up_comes_in_pairs():
+    edges = build((3, 3), [(0, 0)])
+    with pytest.raises(ArgumentError, match=r"^targets: "):
+        edges.find(np.array([0, 1]), np.array([0]))
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "<i2", ">i2", "<i8", ">i8", ">u4"])
+def test_indices_of_every_kind_are_checked_and_copied(kind):
+    array = np.array([0, 100, 7], dtype=kind)
+    checked = check_indices("here", array, 101)
+    assert (checked.dtype, checked.tolist()) == (np.dtype(np.int64), [0, 100, 7])
+    checked[0] = 5
+    assert array[0] == 0
+    assert check_indices("here", array[::-1], 1000).tolist() == [7, 100, 0]
+    with pytest.raises(ArgumentError, match="got 100"):
+        check_indices("here", array, 100)
+    if "u" not in kind:
+        with pytest.raises(ArgumentError, match="got -1"):
+            check_indices("here", np.array([3, -1], dtype=kind), BIG)
+
+
+def test_unsigned_indices_above_the_signed_ones_are_in_range():
+    assert check_indices("here", np.array([200, 3], dtype=np.uint8), 201).tolist() == [200, 3]
+
+
+# -- Rewiring ------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def rewirings(draw):
+    """A layer, positions to drop, edges to add in any order: some of those dropped, and others."""
+    shape, pairs = draw(layers())
+    how = draw(st.sampled_from(["some", "some", "some", "none", "all"]))
+    place = st.sampled_from(range(len(pairs))) if pairs else st.nothing()
+    drop = draw(st.lists(place, unique=True)) if how == "some" else [*range(len(pairs))] * (how == "all")
+    stays = set(pairs) - {sorted(pairs)[k] for k in drop}
+    back = [sorted(pairs)[k] for k in drop]
+    come = st.tuples(*map(ends, shape)) | (st.sampled_from(back) if back else st.nothing())
+    grown = draw(st.lists(come.filter(lambda pair: pair not in stays), unique=True, max_size=20))
+    return shape, pairs, drop, grown
+
+
+def same(edges, expected):
+    assert edges.shape == expected.shape
+    for a, b in zip(
+        (*edges.by_source, *edges.by_target), (*expected.by_source, *expected.by_target), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == np.int64
+        assert a.flags.c_contiguous
+        assert not a.flags.writeable
+    np.testing.assert_array_equal(edges.order, expected.order)
+
+
+@settings(deadline=None, max_examples=200)
+@given(rewirings(), st.booleans())
+def test_a_rewiring_is_what_building_anew_gives(rewiring, keep_regrown):
+    shape, pairs, drop, grown = rewiring
+    edges = build(shape, pairs)
+    old = sorted(pairs)
+    after, change, order = edges.rewired(drop, *columns_of(grown), keep_regrown=keep_regrown)
+
+    gone = {old[k] for k in drop}
+    new = sorted(set(old) - gone | set(grown))
+    same(after, build(shape, new))
+    same(edges, build(shape, pairs))
+    remain = set(old) - gone | (gone & set(grown) if keep_regrown else set())
+    assert change.origin.tolist() == [old.index(pair) if pair in remain else -1 for pair in new]
+    assert (change.before, change.regrown) == (len(old), len(gone & set(grown)))
+    assert [grown[k] for k in order] == [pair for pair in new if pair not in remain]
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (2**31, 2**33), (BIG, BIG), (1, 5000), (5000, 1)])
+def test_many_rewirings_in_a_row_are_what_building_anew_gives(shape):
+    rng = np.random.default_rng(0)
+
+    def some(count):
+        pairs = np.stack(
+            [rng.integers(min(n, 10**6), size=count) * (n // min(n, 10**6)) for n in shape], axis=1
+        )
+        return np.unique(pairs, axis=0)
+
+    edges = Edges.from_coo(*some(900).T, shape)[0]
+    for share in (0.3, 0.0, 1.0, 0.5, 0.9):
+        drop = rng.permutation(edges.nnz)[: int(share * edges.nnz)]
+        kept = edges.without(drop)
+        grown = rng.permutation(some(600))
+        grown = grown[kept.find(*grown.T) < 0]
+        after, change, order = edges.rewired(drop, *grown.T)
+        stays = np.delete(np.arange(edges.nnz), drop)
+        expected, sort = Edges.from_coo(
+            np.append(edges.sources[stays], grown[:, 0]), np.append(edges.targets[stays], grown[:, 1]), shape
+        )
+        same(after, expected)
+        same(kept, Edges(edges.sources[stays], edges.targets[stays], shape))
+        np.testing.assert_array_equal(change.origin, np.append(stays, np.full(len(grown), -1))[sort])
+        np.testing.assert_array_equal(np.append(stays, np.arange(len(grown)))[sort][change.new], order)
+        edges = after
+
+
+@few
+@given(rewirings().filter(lambda r: r[3] or len(r[1]) > len(r[2])), st.data())
+def test_an_edge_that_would_be_there_twice_is_refused_as_by_building_anew(rewiring, data):
+    shape, pairs, drop, grown = rewiring
+    edges, old = build(shape, pairs), sorted(pairs)
+    stays = [pair for k, pair in enumerate(old) if k not in drop]
+    grown = [*grown, data.draw(st.sampled_from(stays + grown))]
+    with pytest.raises(ArgumentError) as anew:
+        build(shape, stays + grown)
+    for keep_regrown in (False, True):
+        with pytest.raises(ArgumentError) as caught:
+            edges.rewired(drop, *columns_of(grown), keep_regrown=keep_regrown)
+        assert str(caught.value) == str(anew.value)
+    same(edges, build(shape, pairs))
 
 
 # -- Change --------------------------------------------------------------------------------------------------

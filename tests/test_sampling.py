@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, GbnnError
-from gbnn.sampling import distinct_edges
+from gbnn.sampling import _subset, distinct_edges
 
 few = settings(deadline=None, max_examples=60)
 
@@ -103,6 +103,29 @@ def test_every_free_place_is_equally_likely(count):
     low, high = scipy.stats.chi2(n - 1).ppf([1e-4, 1 - 1e-4])
     assert low < statistic < high
     assert low < firsts < high
+
+
+@pytest.mark.parametrize(("shape", "count"), [((6, 7), 5), ((6, 7), 30), ((BIG, BIG), 300), ((1, 1), 0)])
+def test_where_order_is_asked_for_the_same_edges_come_in_it(shape, count):
+    exclude = Edges.from_coo([0], [0], shape)[0] if count else None
+    sources, targets = distinct_edges(np.random.default_rng(0), shape, count, exclude, ordered=True)
+    drawn = list(zip(sources.tolist(), targets.tolist(), strict=True))
+    assert drawn == sorted(drawn)
+    assert drawn == sorted(draw(shape, count, exclude))
+
+
+@pytest.mark.parametrize("count", [1, 14, 15, 29, 30])
+def test_every_subset_is_as_likely(count):
+    rng, rounds, size = np.random.default_rng(0), 2000, 30
+    hits = np.zeros(size)
+    for _ in range(rounds):
+        chosen = _subset(rng, size, count)
+        assert (np.diff(chosen) > 0).all()
+        assert chosen.size == count
+        hits[chosen] += 1
+    share = count / size
+    deviation = np.sqrt(rounds * share * (1 - share))
+    assert (abs(hits - rounds * share) <= 5 * deviation).all()
 
 
 @pytest.mark.parametrize("count", [5, 100])

@@ -260,6 +260,33 @@ def test_rewiring_is_what_a_dictionary_would_do(layer, data):
     views_fit(weights)
 
 
+@few
+@given(models(shapes | huge_shapes), st.data())
+def test_a_regrown_edge_keeps_its_value_where_asked(layer, data):
+    shape, model = layer
+    weights = build(shape, model)
+    old = list(model_of(weights))
+    drop = data.draw(st.lists(st.sampled_from(range(len(old))), unique=True)) if old else []
+    back = data.draw(st.lists(st.sampled_from([old[k] for k in drop]), unique=True)) if drop else []
+    others = st.tuples(*(st.integers(0, n - 1) for n in shape)).filter(lambda edge: edge not in model)
+    new = data.draw(st.lists(others, unique=True, max_size=4)) if len(old) < shape[0] * shape[1] else []
+    grown = dict.fromkeys(data.draw(st.permutations(back + new)), 0.0) | {
+        e: float(k) for k, e in enumerate(new)
+    }
+    gone = {old[k] for k in drop} - set(back)
+    expected = {e: v for e, v in model.items() if e not in gone} | {e: grown[e] for e in new}
+    slot = np.arange(10.0, 10 + len(old))
+
+    ends = [e[0] for e in grown], [e[1] for e in grown]
+    change = weights.rewire(drop, *ends, list(grown.values()), keep_regrown=True)
+
+    assert model_of(weights) == expected
+    assert (change.dropped, change.grown, change.regrown) == (len(gone), len(new), len(back))
+    carried = dict(zip(model_of(weights), change.carry(slot, fill=-1).tolist(), strict=True))
+    assert carried == {e: -1 if e in new else 10.0 + old.index(e) for e in expected}
+    views_fit(weights)
+
+
 def test_a_rewired_layer_leaves_what_was_lent_before_as_it_was():
     weights = some()
     old = weights.by_target

@@ -27,17 +27,17 @@ def nothing(steps: int) -> None:
     return
 
 
-def small_and_most_negative(site: topology.Site, fraction: float, rng: np.random.Generator) -> Array:
-    """Drop what sparse_learning's SET dropped when its table was made, until a correction in 2020.
+def small_or_most_negative(site: topology.Site, fraction: float, rng: np.random.Generator) -> Array:
+    """Drop what sparse_learning's SET dropped when its table was made (and until a correction in 2020).
 
-    Half of what goes are the weights of smallest size, as they should; the other half are the most negative
-    ones, which are among the largest in size.
+    Half of what goes are the positive weights nearest 0, as they should; the other half are the negative ones
+    *furthest* from 0.
     """
     values = site.weights.values
     half = math.ceil(math.ceil(fraction * values.size) / 2)
-    return np.union1d(
-        np.argsort(np.abs(values), kind="stable")[:half], np.argsort(values, kind="stable")[:half]
-    )
+    order = np.argsort(values, kind="stable")
+    below, above = np.count_nonzero(values < 0), np.count_nonzero(values <= 0)
+    return np.union1d(order[: min(half, below)], order[above : above + half])
 
 
 def set_falling(steps: int) -> topology.Rewiring:
@@ -48,7 +48,7 @@ def set_falling(steps: int) -> topology.Rewiring:
 def set_of_the_table(steps: int) -> topology.Rewiring:
     """SET as the column of LeNet-300-100 had it: the mistaken choice above, a share falling from 0.5."""
     return topology.Rewiring(
-        prune=small_and_most_negative,
+        prune=small_or_most_negative,
         grow=topology.random,
         when=topology.every_epoch(),
         fraction=topology.cosine(0.5, until=1.0, low=0.005),

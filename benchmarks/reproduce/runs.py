@@ -122,7 +122,10 @@ def _done(path: Path) -> set[str]:
     return {_same(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()}
 
 
-KEYS = ("script", "data", "method", "sparsity", "epochs", "rows", "seed", "start", "wire", "normalize")
+KEYS = (
+    *("script", "data", "method", "sparsity", "epochs", "rows", "seed"),
+    *("start", "wire", "allocation", "normalize"),
+)
 
 
 def _same(row: Row) -> str:

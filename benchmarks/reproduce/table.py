@@ -65,20 +65,8 @@ def table(rows: Iterable[Row], measure: str = "accuracy") -> list[str]:
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         groups[tuple(row.get(name) for name in names)].append(row)
-    heads = [
-        "script",
-        "data",
-        "sparse",
-        "method",
-        "epochs",
-        "start",
-        "seeds",
-        "mean",
-        "spread",
-        "published",
-        "gap",
-        "s/epoch",
-    ]
+    heads = ["script", "data", "sparse", "method", "epochs", "options"]
+    heads += ["seeds", "mean", "spread", "published", "gap", "s/epoch"]
     lines = [f"| {' | '.join(heads)} |", "| --- " * len(heads) + "|"]
     for key, group in sorted(groups.items(), key=lambda item: [str(part) for part in item[0]]):
         of = dict(zip(names, key, strict=True))
@@ -88,14 +76,16 @@ def table(rows: Iterable[Row], measure: str = "accuracy") -> list[str]:
         known = PUBLISHED.get((of["script"], of["data"], of["method"], of["sparsity"]))
         beside = ("", "") if known is None else (f"{known:.2f}", f"{mean - known:+.2f}")
         seconds = statistics.median(row["seconds_per_epoch"] for row in group)
-        start = " ".join(str(of[name]) for name in ("start", "wire", "normalize", "rows") if of.get(name))
+        chosen = " ".join(
+            str(of[name]) for name in ("start", "wire", "allocation", "normalize", "rows") if of.get(name)
+        )
         cells = [
             of["script"],
             of["data"],
             f"{of['sparsity']:.2f}",
             of["method"],
             str(of["epochs"]),
-            start,
+            chosen,
             str(len(values)),
             f"{mean:.2f}",
             spread,

@@ -4,9 +4,9 @@
     python benchmarks/reproduce/table.py wide.jsonl
 
 What the authors' code does, and so does this: all 60,000 training images, standardised; three sparse layers
-of one density and a full last one; ReLU, no normalisation, no dropout; batch 32, SGD with momentum 0.9, weight
-decay 5e-4 on everything; the learning rate of each epoch falls in a straight line from 0.025 to 2.5e-4 over
-90 % of the epochs and stays. The source: biomedical-cybernetics/Cannistraci-Hebb-training,
+of one density and a full last one; ReLU, no normalisation, no dropout; batch 32, SGD with momentum 0.9,
+weight decay 5e-4 on everything; the learning rate of each epoch falls in a straight line from 0.025 to 2.5e-4
+over 90 % of the epochs and stays. The source: biomedical-cybernetics/Cannistraci-Hebb-training,
 mlp_and_cnn/run.py, model.py, dst_scheduler.py, load_data.py.
 
 What differs between their methods is an option here. `--start published` draws weights by the width of the

@@ -168,10 +168,10 @@ def strongest_into(probe: Probe, present: Edges, targets: Array, counts: Array) 
             raise NonFiniteError(
                 "gradient growth", "finite derivatives by absent edges", f"others at {where}"
             )
-        for column, target in enumerate(block):
-            group = np.searchsorted(ids, target)
+        for k, target in enumerate(block):
+            group = int(np.searchsorted(ids, target))
             if group < ids.size and ids[group] == target:
-                size[sources[starts[group] : starts[group + 1]], column] = -1
+                size[sources[starts[group] : starts[group + 1]], k] = -1
         most = int(need.max())
         best = -np.sort(-np.partition(size, rows - most, axis=0)[rows - most :], axis=0)
         limit = best[need - 1, np.arange(block.size)]

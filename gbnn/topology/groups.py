@@ -123,14 +123,14 @@ def in_groups(m: int, by: Merit = by_gradient) -> Grow:
             wanted = f"{len(dropped)}, as many as were dropped, for each group grows what it lost"
             raise ArgumentError("count", wanted, count)
         grown = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
-        for group, needed, sources, targets in _free(site, dropped, m):
-            merit = by(site, sources, targets, rng)
-            if not np.isfinite(merit).all():
+        for sources, targets, free, needed in _touched(site, dropped, m):
+            merit = np.full(free.shape, -np.inf)  # what is not free comes last
+            merit[free] = by(site, sources[free], targets[free], rng)
+            if not np.isfinite(merit[free]).all():
                 raise NonFiniteError("growth in groups", "finite merits", "others")
-            order = np.lexsort((sources, -merit, group))
-            begin = np.searchsorted(group[order], np.arange(needed.size))
-            rank = np.arange(order.size) - begin[group[order]]
-            best = order[rank < needed[group[order]]]
+            order = np.argsort(-merit, axis=1, kind="stable")
+            group, rank = np.nonzero(np.arange(free.shape[1]) < needed[:, None])
+            best = group, order[group, rank]
             grown.append((sources[best], targets[best]))
         sources, targets = (np.concatenate(side) for side in zip(*grown, strict=True))
         return sources, targets
@@ -138,10 +138,11 @@ def in_groups(m: int, by: Merit = by_gradient) -> Grow:
     return grow
 
 
-def _free(site: Site, dropped: Array, m: int) -> Iterator[tuple[Array, Array, Array, Array]]:
-    """Yield the places without a kept edge in the groups that lost edges, some groups at a time.
+def _touched(site: Site, dropped: Array, m: int) -> Iterator[tuple[Array, Array, Array, Array]]:
+    """Yield the groups that lost edges, some at a time.
 
-    Each time: the group of each place (from 0), how many edges each group lost, the places.
+    Each time arrays of shape (groups, m), sources, targets and which places have no kept edge, and how many
+    edges each group lost, shape (groups,).
     """
     edges = site.weights.edges
     rows = edges.shape[0]
@@ -152,14 +153,11 @@ def _free(site: Site, dropped: Array, m: int) -> Iterator[tuple[Array, Array, Ar
     at_once = max(1, _BLOCK // m)
     for start in range(0, groups.nnz, at_once):
         these = slice(start, start + at_once)
-        head, target, needed = groups.sources[these] * m, groups.targets[these], lost[these]
-        group = np.repeat(np.arange(needed.size), min(m, rows))
-        sources = head[group] + np.tile(np.arange(min(m, rows)), needed.size)
-        targets = target[group]
-        there = sources < rows
-        group, sources, targets = group[there], sources[there], targets[there]
-        free = kept.find(sources, targets) < 0
-        yield group[free], needed, sources[free], targets[free]
+        sources = groups.sources[these, None] * m + np.arange(min(m, rows))
+        targets = np.broadcast_to(groups.targets[these, None], sources.shape)
+        free = sources < rows  # the last group may be shorter
+        free[free] = kept.find(sources[free], targets[free]) < 0
+        yield sources, targets, free, lost[these]
 
 
 def weakest_in_groups(m: int) -> Prune:
@@ -199,13 +197,15 @@ def weakest_in_groups(m: int) -> Prune:
     def prune(site: Site, fraction: float, rng: np.random.Generator) -> Array:
         weights = site.weights
         count_of(fraction, weights.nnz)  # refuses what is no fraction
-        group, target = weights.sources // m, weights.targets
-        order = np.lexsort((weights.sources, np.abs(weights.values), target, group))
-        group, target = group[order], target[order]
-        first = np.ones(order.size, dtype=bool)
-        first[1:] = (group[1:] != group[:-1]) | (target[1:] != target[:-1])
-        begin = np.flatnonzero(first)
-        size = np.diff(np.append(begin, order.size))
+        hit = weights.sources // m, weights.targets
+        groups = Edges(*sorted_distinct(*hit, weights.shape), weights.shape)
+        own = groups.find(*hit)
+        # By group, then by weight. One key sorts several times faster than two; ranks are unique.
+        rank = np.empty(weights.nnz, dtype=np.int64)
+        rank[np.argsort(np.abs(weights.values), kind="stable")] = np.arange(weights.nnz)
+        order = np.argsort(own * weights.nnz + rank)
+        size = np.bincount(own, minlength=groups.nnz)
+        begin = np.cumsum(size) - size
         # Rounding down what the groups up to this one lose together gives each its share to within one, and
         # all of them together the exact number. In a random order, so that the odd ones are anybody's.
         turn = rng.permutation(size.size)
@@ -213,7 +213,7 @@ def weakest_in_groups(m: int) -> Prune:
         held = np.cumsum(size[turn])
         upto = (fraction * held * (1 + 2**-50)).astype(np.int64)  # `count_of`, of all at once
         loss[turn] = np.diff(np.minimum(upto, held), prepend=0)
-        rank = np.arange(order.size) - np.repeat(begin, size)
-        return np.sort(order[rank < np.repeat(loss, size)])
+        place = np.arange(order.size) - np.repeat(begin, size)
+        return np.sort(order[place < np.repeat(loss, size)])
 
     return prune

@@ -141,7 +141,7 @@ def _note(indices, first, begin, end, seen, listed, n):  # type: ignore[no-untyp
 
 @_compiled
 def _drawn(score, worst, seed, key):  # type: ignore[no-untyped-def]
-    """Return score / E, E exponential and fixed by (seed, key); -1 where that is sure to be below `worst`."""
+    """Return score / E, E exponential and fixed by (seed, key); 0 where that is sure to be below `worst`."""
     z = seed + np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)  # SplitMix64 (Steele et al., 2014)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -149,24 +149,22 @@ def _drawn(score, worst, seed, key):  # type: ignore[no-untyped-def]
     u = (np.float64(z >> np.uint64(11)) + 0.5) * 2.0**-53
     # E = -log(u) is at least 1 - u: most places are passed over without a logarithm.
     if (1.0 - u) * worst > score * 1.000001:
-        return -1.0
+        return 0.0
     return score / -math.log(u)
 
 
 @_compiled
-def _emit(scores, v, i, columns, first, sampled, seed, worst, last, found, keys, n):  # type: ignore[no-untyped-def]
-    """Write the place (i, v) to place n of the output if it beats the worst; returns where the next goes."""
-    score = scores[v]
-    scores[v] = 0.0
-    if score <= 0.0:
-        return n
-    key = i * columns + first + v
-    if sampled:
-        score = _drawn(score, worst, seed, key)
-    if score > worst or (score == worst and key < last):
-        found[n] = score
-        keys[n] = key
-        n += 1
+def _emit(scores, places, key, sampled, seed, worst, last, found, keys, n):  # type: ignore[no-untyped-def]
+    """Write the scores at `places` that beat the worst to the output, from its place n; returns its new end."""
+    for v in places:
+        score = scores[v]
+        scores[v] = 0.0
+        if sampled and score > 0.0:
+            score = _drawn(score, worst, seed, key + v)
+        if score > worst or (score == worst and key + v < last):
+            found[n] = score
+            keys[n] = key + v
+            n += 1
     return n
 
 
@@ -209,12 +207,11 @@ def scan(  # type: ignore[no-untyped-def]
                 m = _note(graph.targets, band.first, band.low[j], band.high[j], seen, listed, m)
         for q in range(band.low[i], band.high[i]):
             scores[graph.targets[q] - band.first] = 0.0  # an edge that is there
+        key = i * columns + band.first
         if sparse:
             for k in range(m):
-                v = listed[k]
-                seen[v] = 0
-                n = _emit(scores, v, i, columns, band.first, sampled, seed, worst, last, found, keys, n)
+                seen[listed[k]] = 0
+            n = _emit(scores, listed[:m], key, sampled, seed, worst, last, found, keys, n)
         else:
-            for v in range(band.width):
-                n = _emit(scores, v, i, columns, band.first, sampled, seed, worst, last, found, keys, n)
+            n = _emit(scores, range(band.width), key, sampled, seed, worst, last, found, keys, n)
     return n

@@ -11,9 +11,9 @@ import numpy as np
 
 from gbnn.errors import ArgumentError, check_float, check_int
 from gbnn.topology.divide import divide
-from gbnn.topology.grow import strongest_absent
 from gbnn.topology.scores import Score, checked, momentum_size
 from gbnn.topology.site import Site
+from gbnn.topology.strongest import search_absent
 
 __all__ = [
     "Allocate",
@@ -264,7 +264,7 @@ def by_gradient(sites: Sequence[Site], dropped: Sequence[Array], total: int) -> 
     Raises
     ------
     ArgumentError
-        If a layer is no plus_times one, or has too many places to search (see `strongest_absent`).
+        If a layer is no plus_times one, or has too many places to search (see `search_absent`).
 
     Examples
     --------
@@ -293,8 +293,7 @@ def _strongest(site: Site, gone: Array, count: int) -> Array:
     """Return the |gradient| of the `count` strongest absent edges, strongest first."""
     if not count:
         return np.empty(0)
-    sources, targets = strongest_absent(site.probe, site.kept(np.asarray(gone, dtype=np.int64)), count)
-    return np.abs(site.probe.at(sources, targets)).astype(np.float64)
+    return search_absent(site.probe, site.kept(np.asarray(gone, dtype=np.int64)), count).scores
 
 
 def _room(sites: Sequence[Site], dropped: Sequence[Array]) -> list[int]:

@@ -53,8 +53,11 @@ class Rewirer(Protocol):
 
 
 def not_full(site: Site) -> bool:
-    """Whether a layer has absent edges to choose from."""
-    return site.free > 0
+    """Whether a layer has absent edges to choose from, or had when this was first asked.
+
+    A layer that is made full is left alone; one that has filled up by rewiring goes on taking part.
+    """
+    return not site.memory.layer.setdefault("full at the start", np.array(site.free == 0))
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,9 @@ class Finalists:
         if self._waiting:
             sources, targets = (np.concatenate(arrays) for arrays in zip(*self._waiting, strict=True))
             self._waiting = []
+            order = np.argsort(sources)  # each looked up beside the last: several times faster
             for k in range(0, sources.size, _TOGETHER):
-                some = slice(k, k + _TOGETHER)
+                some = order[k : k + _TOGETHER]
                 scores = np.abs(self._probe.exact(sources[some], targets[some]))
                 self.enter(sources[some], targets[some], scores)
 

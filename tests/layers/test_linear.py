@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from support.loans import misaligned
 
 from gbnn import semirings, storage
+from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.layers import Linear, glorot, he, normal, uniform, zeros
+from gbnn.sampling import distinct_edges
 from gbnn.weights import Weights
 
 drawn = settings(deadline=None, max_examples=50)
@@ -391,3 +393,55 @@ def test_bad_initializers(make, arguments):
 def test_bad_matrix(matrix):
     with pytest.raises(KindError, match="matrix"):
         Linear.from_scipy(matrix)
+
+
+# -- On a given graph ----------------------------------------------------------------------------------------
+
+
+@drawn
+@given(
+    shape=st.tuples(st.integers(1, 20), st.integers(1, 20)),
+    semiring=st.sampled_from([semirings.plus_times, semirings.min_plus]),
+    bias=st.booleans(),
+    init=st.sampled_from([None, glorot, normal(0.1)]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    seed=st.integers(0, 99),
+)
+def test_from_edges_draws_values_as_random_does(shape, semiring, bias, init, dtype, seed):
+    options = {"semiring": semiring, "bias": bias, "init": init, "dtype": dtype}
+    nnz = shape[0] * shape[1] // 2
+    rng = np.random.default_rng(seed)
+    edges, _ = Edges.from_coo(*distinct_edges(rng, shape, nnz), shape)
+    layer = Linear.from_edges(edges, **options, seed=rng)
+    assert layer.weights.edges is edges
+    assert layer.semiring is semiring
+    assert layer.weights.dtype == dtype
+    assert same(layer, Linear.random(*shape, nnz=nnz, **options, seed=seed))
+
+
+def test_from_edges_of_no_edges_and_of_the_largest_layers():
+    nothing, _ = Edges.from_coo([], [], (3, 2))
+    np.testing.assert_array_equal(Linear.from_edges(nothing).forward(np.ones((4, 3)))[0], np.zeros((4, 2)))
+    huge, _ = Edges.from_coo([2**59, 1], [0, 2**59], (2**60, 2**60))
+    assert Linear.from_edges(huge, bias=False).nnz == 2
+    with pytest.raises(ArgumentError, match=r"bias: expected False for more than 2\*\*31 outputs"):
+        Linear.from_edges(huge)
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({"edges": None}, "edges"),
+        ({"edges": [(0, 1)]}, "edges"),
+        ({"edges": sp.eye_array(3)}, "edges"),
+        ({"semiring": "plus_times"}, "semiring"),
+        ({"bias": 1}, "bias"),
+        ({"init": 0.1}, "init"),
+        ({"dtype": int}, "dtype"),
+        ({"seed": None}, "seed"),
+    ],
+)
+def test_from_edges_of_what_is_none(options, where):
+    arguments = {"edges": Edges.from_coo([0], [1], (3, 2))[0]} | options
+    with pytest.raises(KindError, match=f"^{where}: expected"):
+        Linear.from_edges(arguments.pop("edges"), **arguments)

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from support.bits import bits
 
 from gbnn import layers, models, semirings, topology
+from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, GbnnError, KindError
 from gbnn.layers import Dense, Linear
 from gbnn.models import mlp
-from gbnn.topology import allocate
+from gbnn.topology import allocate, wire
 
 Array = np.ndarray[Any, Any]
 
@@ -175,6 +176,66 @@ def test_a_layer_of_any_width() -> None:
     assert model.nbytes < 100_000
 
 
+# -- Wiring --------------------------------------------------------------------------------------------------
+
+
+def edges_of(model: layers.Chain) -> list[Edges]:
+    return [layer.weights.edges for layer in weighted(model)]
+
+
+def test_one_maker_for_all_layers() -> None:
+    model = mlp([12, 20, 8], nnz=[40, 80], wiring=wire.constant_fan_in, seed=0)
+    assert [np.bincount(edges.targets).tolist() for edges in edges_of(model)] == [[2] * 20, [10] * 8]
+
+
+def test_random_is_the_default() -> None:
+    options: dict[str, Any] = {"nnz": 90, "seed": 5}
+    assert bits(mlp([12, 20, 8], **options)) == bits(mlp([12, 20, 8], wiring=wire.random, **options))
+    assert bits(mlp([12, 20, 8], **options)) != bits(mlp([12, 20, 8], wiring=wire.regular, **options))
+    rng = np.random.default_rng(5)
+    first, second = (Linear.random(a, b, nnz=c, seed=rng) for a, b, c in [(12, 20, 60), (20, 8, 30)])
+    model = mlp([12, 20, 8], nnz=[60, 30], seed=5)
+    assert bits(model) == bits(layers.Chain(first, layers.Relu(), second))
+
+
+def test_a_maker_for_each_layer() -> None:
+    model = mlp([8, 8, 8, 5], nnz=[16, 20, 40], wiring=[wire.n_of_m(1, 4), wire.random, wire.random])
+    assert kinds(model) == ["Linear", "Relu", "Linear", "Relu", "Dense"]
+    first, second = (layer.weights.edges for layer in weighted(model)[:2])
+    assert np.bincount(first.targets).tolist() == [2] * 8
+    assert np.unique(first.sources * 8 // 32 * 8 + first.targets).size == 16
+    assert second.nnz == 20
+
+
+def test_graphs_for_the_layers() -> None:
+    graphs = wire.butterfly(8)
+    for wiring in (graphs, tuple(graphs), [wire.fixed(graphs[0]), *graphs[1:]]):
+        for nnz in (None, 48, [16, 16, 16]):
+            model = mlp([8] * 4, nnz=nnz, allocation="uniform", wiring=wiring)
+            assert all(a is b for a, b in zip(edges_of(model), graphs, strict=True))
+    model = mlp([8, 8], wiring=graphs[0], semiring=semirings.min_plus)
+    assert edges_of(model) == [graphs[0]]
+
+
+def test_a_full_graph_is_dense() -> None:
+    full = wire.random(np.random.default_rng(0), (4, 5), 20)
+    assert kinds(mlp([4, 5], wiring=full)) == ["Dense"]
+    assert kinds(mlp([4, 5], wiring=full, semiring=semirings.min_plus)) == ["Linear"]
+    assert kinds(mlp([4, 5], density=1.0, wiring=wire.regular)) == ["Dense"]
+
+
+def test_what_wiring_is_asked() -> None:
+    asked: list[Any] = []
+
+    def make(rng: np.random.Generator, shape: tuple[int, int], nnz: Any) -> Edges:
+        asked.append((shape, nnz))
+        return wire.random(rng, shape, 3 if nnz is None else nnz)
+
+    mlp([4, 5, 3], nnz=[7, 8], wiring=make)
+    assert mlp([4, 5, 3], wiring=make).nnz == 6
+    assert asked == [((4, 5), 7), ((5, 3), 8), ((4, 5), None), ((5, 3), None)]
+
+
 # -- What it refuses -----------------------------------------------------------------------------------------
 
 
@@ -230,6 +291,24 @@ def no_layer() -> int:
         ({"allocation": lambda shapes, total: [6, 5]}, ArgumentError, "allocation"),
         ({"allocation": lambda shapes, total: [6.0, 6.0]}, KindError, r"allocation\[0\]"),
         ({"allocation": lambda shapes, total: [-4, 16]}, ArgumentError, r"allocation\[0\]"),
+        ({"wiring": None}, KindError, "wiring"),
+        ({"wiring": "random"}, KindError, "wiring"),
+        ({"wiring": [wire.random]}, ArgumentError, "wiring"),
+        ({"wiring": [wire.random, 3]}, KindError, "wiring"),
+        ({"wiring": []}, ArgumentError, "wiring"),
+        ({"wiring": lambda rng, shape, nnz: None}, KindError, "wiring"),
+        ({"wiring": lambda rng, shape, nnz: wire.random(rng, shape, nnz - 1)}, ArgumentError, "wiring"),
+        ({"wiring": lambda rng, shape, nnz: wire.random(rng, shape[::-1], nnz)}, ArgumentError, "wiring"),
+        (
+            {"wiring": lambda rng, shape, nnz: wire.random(rng, (9, 9), 2), "nnz": None},
+            ArgumentError,
+            "wiring",
+        ),
+        ({"wiring": Edges.from_coo([0], [1], (4, 5))[0]}, ArgumentError, "nnz"),
+        ({"wiring": Edges.from_coo([0], [1], (4, 5))[0], "nnz": None}, ArgumentError, "shape"),
+        ({"wiring": wire.n_of_m(2, 4)}, ArgumentError, "nnz"),
+        ({"wiring": wire.regular, "nnz": None}, KindError, "nnz"),
+        ({"wiring": wire.regular, "density": 0.5}, ArgumentError, "nnz, density"),
         ({"activation": "swish"}, ArgumentError, "activation"),
         ({"activation": layers.Relu()}, KindError, "activation"),
         ({"activation": None}, KindError, "activation"),
@@ -274,12 +353,14 @@ ANYTHING = (
     | st.sampled_from([object(), layers.Relu(), np.random, {}, {1, 2}, slice(3)])
 )
 """But no functions: what a user's own raises is the user's own."""
-NAMES = ["widths", "nnz", "density", "allocation", "activation", "semiring", "bias", "dropout", "normalize"]
+NAMES = ["widths", "nnz", "density", "allocation", "wiring", "activation", "semiring", "bias", "dropout"]
 
 
 @settings(max_examples=400, deadline=None)
 @given(
-    st.dictionaries(st.sampled_from([*NAMES, "dtype", "seed"]), ANYTHING, min_size=1, max_size=3),
+    st.dictionaries(
+        st.sampled_from([*NAMES, "normalize", "dtype", "seed"]), ANYTHING, min_size=1, max_size=3
+    ),
     st.sampled_from([{"nnz": 12}, {"density": 0.4}]),
 )
 def test_anything_makes_a_model_or_a_gbnn_error(options: dict[str, Any], edges: dict[str, Any]) -> None:

@@ -38,46 +38,46 @@ def site_of(mask: Any, seed: int = 0, *, coarse: bool = False, index: int = 0, c
     )
 
 
-@st.composite
-def masks(draw: st.DrawFn, most: int = 6) -> Array:
-    """Which edges exist: none, all, one, or any."""
-    shape = draw(st.integers(1, most)), draw(st.integers(1, most))
-    places = shape[0] * shape[1]
-    nnz = draw(st.one_of(st.sampled_from([0, 1, places - 1, places]), st.integers(0, places)))
-    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+def _mask(rng: np.random.Generator, kind: int) -> Array:
+    """Which edges exist: none, one, all but one, all, or any."""
+    shape = rng.integers(1, 7, size=2)
+    places = int(shape.prod())
+    nnz = [0, 1, places - 1, places][kind] if kind < 4 else int(rng.integers(places + 1))
     return (rng.permutation(places) < nnz).reshape(shape)
 
 
-@st.composite
-def some_site(draw: st.DrawFn) -> Site:
-    """One layer."""
-    return site_of(draw(masks()), draw(st.integers(0, 2**16)), coarse=draw(st.booleans()))
+KINDS = st.integers(0, 9)
+"""Four kinds of layers at the edge of what there is; any layer is as likely as all of these together."""
 
 
 @st.composite
-def some_sites(draw: st.DrawFn, least: int = 0) -> list[Site]:
+def some_sites(draw: st.DrawFn, least: int = 0, most: int = 4) -> list[Site]:
     """The layers of a network, their index and count right."""
-    number = draw(st.integers(least, 4))
+    kinds = draw(st.lists(KINDS, min_size=least, max_size=most))
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     return [
-        site_of(draw(masks()), draw(st.integers(0, 2**16)), coarse=draw(st.booleans()), index=k, count=number)
-        for k in range(number)
+        site_of(_mask(rng, kind), int(rng.integers(2**16)), coarse=kind % 2 > 0, index=k, count=len(kinds))
+        for k, kind in enumerate(kinds)
     ]
+
+
+def some_site() -> st.SearchStrategy[Site]:
+    """One layer."""
+    return some_sites(1, 1).map(lambda sites: sites[0])
 
 
 @st.composite
 def partly_dropped(draw: st.DrawFn) -> tuple[list[Site], list[Array], int]:
     """Layers, the positions each drops, and how many edges are to grow in all: also none, and all."""
-    places = draw(some_sites())
-    dropped = []
+    places, ways = draw(some_sites()), draw(st.integers(0, 2**16))
+    rng, dropped = np.random.default_rng(ways), []
     for site in places:
         nnz = site.weights.nnz
-        count = draw(st.one_of(st.sampled_from([0, nnz]), st.integers(0, nnz)))
-        rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+        count = [0, nnz, *rng.integers(nnz + 1, size=2)][rng.integers(4)]
         dropped.append(np.sort(rng.permutation(nnz)[:count]))
     gone = sum(some.size for some in dropped)
     free = sum(site.free for site in places) + gone
-    total = draw(st.one_of(st.sampled_from([0, gone, free]), st.integers(0, free)))
-    return places, dropped, total
+    return places, dropped, [0, gone, free, *rng.integers(free + 1, size=3).tolist()][ways % 6]
 
 
 def dense(site: Site, values: Any) -> Array:

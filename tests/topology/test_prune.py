@@ -23,7 +23,7 @@ from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
 
-patient = settings(deadline=None)  # other work may keep the cores busy
+patient = settings(deadline=None, max_examples=60)  # other work may keep the cores busy
 every_rule = pytest.mark.parametrize("rule", [magnitude, set_magnitude])
 every_score = pytest.mark.parametrize("score", [size, taylor, movement, neuron_strength])
 lots = [at_random, sampled(size), sampled(taylor, 2.5), sampled(size, 0), sampled(size, lambda site: 3)]

@@ -20,7 +20,7 @@ from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
 
-patient = settings(deadline=None)  # other work may keep the cores busy
+patient = settings(deadline=None, max_examples=60)  # other work may keep the cores busy
 shares = st.one_of(st.sampled_from([0.0, 0.29, 0.5, 1.0]), st.floats(0, 1))
 EVERY: dict[str, Rates] = {
     "equal": rates.equal,

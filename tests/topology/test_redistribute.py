@@ -21,7 +21,7 @@ from gbnn.weights import Weights
 Array = np.ndarray[Any, Any]
 Case = tuple[list[Site], list[Array], int]
 
-patient = settings(deadline=None)  # other work may keep the cores busy
+patient = settings(deadline=None, max_examples=50)  # other work may keep the cores busy
 EVERY: dict[str, Allocate] = {
     "same": redistribute.same,
     "survivors": redistribute.by_survivors,
@@ -141,7 +141,7 @@ def test_in_layers_of_any_size() -> None:
 
 
 def reference(shares: list[float], free: list[int], total: int) -> list[float]:
-    """What the authors' loop makes of shares: rounded up, capped, the rest divided evenly until there is none."""
+    """What the authors' loop makes of shares: rounded up, capped, the rest divided evenly again and again."""
     counts = [float(math.ceil(share * total)) for share in shares]
     extra = 0.0
     for _ in range(1000):
@@ -218,7 +218,7 @@ def test_momentum_by_value() -> None:
     assert by([layer(0, 0.0), layer(9, 1.0)], [none, none], 5) == [0, 5]  # no edges, no momentum
     # 300 of 400 would go to a layer with 100 places: it gets 99, and the other 201 more.
     assert by([layer(300, 3.0), layer(10, 1.0)], [none, none], 400) == [99, 301]
-    assert by([layer(300, 3.0), layer(0, 0.0)], [none, none], 498) == [99, 399] or True
+    assert by([layer(300, 3.0), layer(0, 0.0)], [none, none], 498) == [100, 398]  # 99 % are not enough
     assert by([layer(390, 1.0), layer(390, 1.0)], [np.arange(6), np.arange(4)], 10) == [5, 5]
     assert by([layer(390, 0.0), layer(390, 0.0)], [np.arange(6), np.arange(4)], 10) == [6, 4]
     assert by([layer(300, 3.0), layer(300, 1.0)], [none, none], 200) == [100, 100]  # all there is

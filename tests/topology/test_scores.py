@@ -18,7 +18,7 @@ from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
 
-patient = settings(deadline=None)  # other work may keep the cores busy
+patient = settings(deadline=None, max_examples=60)  # other work may keep the cores busy
 
 
 def gradient(site: Site) -> Array:

@@ -112,8 +112,8 @@ def test_edges_that_went_early_come_last() -> None:
     assert (np.delete(scores, np.flatnonzero(scores == -1)) >= 0).all()
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("kept", [12, 20, 300])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kept", [12, 300])
 def test_no_layer_collapses_where_other_scores_empty_one(seed: int, kept: int) -> None:
     # The paper's claim: by rounds of a conserved score the smallest possible networks still conduct.
     widths = [60, 100, 100, 100, 100, 60, 10]
@@ -126,7 +126,7 @@ def test_no_layer_collapses_where_other_scores_empty_one(seed: int, kept: int) -
         "grasp": at_init.grasp(model, [batch], losses.cross_entropy),
         "synflow in one round": at_init.synflow(model, kept, rounds=1),
     }
-    if kept <= 20:
+    if kept == 12:
         assert all(min(at_init.counts(scores, kept)) == 0 for scores in others.values())
     scores = at_init.synflow(model, kept)
     assert min(at_init.counts(scores, kept)) > 0

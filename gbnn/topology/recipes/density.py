@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gbnn.errors import check_int
-from gbnn.layers import Initializer, he
+from gbnn.layers import Initializer, zeros
 from gbnn.topology import prune, rates
 from gbnn.topology.clock import every_steps
 from gbnn.topology.exchange import Exchange
@@ -105,7 +105,7 @@ def top_kast(
     fraction: float | Fraction = 0.1,
     *,
     until: float | int = 1.0,
-    start: Initializer = he,
+    start: Initializer = zeros,
 ) -> Exchange:
     """Top-KAST (Jayakumar et al., 2020, arXiv:2106.03517): a forward set within a wider backward set.
 
