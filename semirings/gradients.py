@@ -66,7 +66,7 @@ class Probe:
         return out
 
     def exact(self, sources: Array, targets: Array) -> Array:
-        """Return the derivatives of the given edges in float64, summed in the order of the samples, shape (k,).
+        """Return the derivatives of the given edges in float64, summed in order of the samples, shape (k,).
 
         The same bits for an edge at every call: what to compare edges by where rounding must not decide.
         """

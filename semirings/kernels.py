@@ -215,7 +215,7 @@ def exact_pairs(x, dy, sources, targets, out):  # type: ignore[no-untyped-def]
 @_launched
 @_in_order
 def exact_block(x, dy, out):  # type: ignore[no-untyped-def]
-    """out[i, j] = what `exact_pairs` gives, to the bit, for all pairs of x (rows, batch), dy (batch, columns).
+    """out[i, j] = what `exact_pairs` gives, to the bit, for all of x (rows, batch) and dy (batch, columns).
 
     Sums of a row run side by side in vector registers, each in the order of the samples. A zero in x adds
     nothing where dy is finite.

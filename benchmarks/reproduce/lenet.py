@@ -72,7 +72,7 @@ def one(given: argparse.Namespace, key: Row) -> Row:
     rate = training.schedules.piecewise([0.1, 0.01, 0.001], falls)
     optimizer = training.sgd(rate, momentum=0.9, nesterov=True, weight_decay=5e-4)
     model = network(key)
-    return trained(model, split, LENET[key["method"]](steps), optimizer, key, BATCH)
+    return trained(model, split, LENET[key["method"]](steps, rate), optimizer, key, BATCH)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""What is compared: a name -> a function of the steps in an epoch that makes the rewiring, a row a method.
+"""What is compared: a name -> a function that makes the rewiring, a row a method.
+
+It is given the number of steps in an epoch and the learning rate, which few methods want to know.
 
 Where a published table used other numbers than a recipe's own defaults, they stand here.
 """
@@ -12,17 +14,18 @@ from typing import Any
 import numpy as np
 
 from gbnn import topology
+from gbnn.training import Schedule
 
 Array = np.ndarray[Any, Any]
-Make = Callable[[int], topology.Rewirer | None]
+Make = Callable[[int, Schedule], topology.Rewirer | None]
 
 
 def recipe(name: str, *given: Any, **options: Any) -> Make:
     """Return a function that calls a recipe of `gbnn.topology`, looked up when it is called."""
-    return lambda steps: getattr(topology, name)(*given, **options)
+    return lambda steps, rate: getattr(topology, name)(*given, **options)
 
 
-def nothing(steps: int) -> None:
+def nothing(steps: int, rate: Schedule) -> None:
     """Leave the edges where they are."""
     return
 
@@ -40,12 +43,12 @@ def small_or_most_negative(site: topology.Site, fraction: float, rng: np.random.
     return np.union1d(order[: min(half, below)], order[above : above + half])
 
 
-def set_falling(steps: int) -> topology.Rewiring:
+def set_falling(steps: int, rate: Schedule) -> topology.Rewiring:
     """SET with the share of sparse_learning: from 0.5 along a cosine."""
     return topology.set_(topology.cosine(0.5, until=1.0, low=0.005))
 
 
-def set_of_the_table(steps: int) -> topology.Rewiring:
+def set_of_the_table(steps: int, rate: Schedule) -> topology.Rewiring:
     """SET as the column of LeNet-300-100 had it: the mistaken choice above, a share falling from 0.5."""
     return topology.Rewiring(
         prune=small_or_most_negative,
@@ -55,7 +58,7 @@ def set_of_the_table(steps: int) -> topology.Rewiring:
     )
 
 
-def set_from_zero(steps: int) -> topology.Rewiring:
+def set_from_zero(steps: int, rate: Schedule) -> topology.Rewiring:
     """SET as CHT's code has it: by size alone, new edges at 0, in place of that step's update."""
     return topology.Rewiring(
         prune=topology.magnitude,
@@ -66,9 +69,14 @@ def set_from_zero(steps: int) -> topology.Rewiring:
     )
 
 
-def rigl_each_epoch(steps: int) -> topology.Rewiring:
+def rigl_each_epoch(steps: int, rate: Schedule) -> topology.Rewiring:
     """RigL as CHT's code has it: at the end of each epoch, whatever the batch."""
     return topology.rigl(every=steps)
+
+
+def deep_r(steps: int, rate: Schedule) -> topology.Rewirer:
+    """DEEP-R, which walks as fast as the optimizer does."""
+    return topology.deep_r(rate)
 
 
 LENET: dict[str, Make] = {
@@ -79,7 +87,7 @@ LENET: dict[str, Make] = {
     "set-of-the-table": set_of_the_table,
     "sparse-momentum": recipe("sparse_momentum"),
     "dsr": recipe("dsr"),
-    "deep-r": recipe("deep_r"),
+    "deep-r": deep_r,
     "rigl": recipe("rigl"),
 }
 """Methods for LeNet-300-100, where all three layers are sparse and rewired."""
@@ -103,10 +111,10 @@ COSTS: dict[str, Make] = {
     "sparse_momentum": recipe("sparse_momentum"),
     "srigl": recipe("srigl"),
     "dsr": recipe("dsr"),
-    "deep_r": recipe("deep_r"),
+    "deep_r": deep_r,
     "mest": recipe("mest"),
-    "gmp": recipe("gmp"),
-    "granet": recipe("granet"),
+    "gmp": recipe("gmp", 0.005),
+    "granet": recipe("granet", 0.005),
     "itop": recipe("itop"),
     "cht": recipe("cht"),
     "chts": recipe("chts"),

@@ -78,7 +78,7 @@ def _with_bias(layer: Linear | Dense, rng: np.random.Generator) -> Linear | Dens
     return layer
 
 
-def rate(epochs: int, steps: int) -> training.Schedule:
+def falling(epochs: int, steps: int) -> training.Schedule:
     """Return the learning rate: one value an epoch, down to a hundredth after 90 % of the epochs."""
     falls = max(1, int(0.9 * epochs))
     return lambda step: 0.025 * (1 - 0.99 * min(step // steps, falls) / falls)
@@ -90,8 +90,9 @@ def one(given: argparse.Namespace, key: Row) -> Row:
     split = load(key["data"], given.mnist)
     split.x, split.y = split.x[: key["rows"]], split.y[: key["rows"]]
     steps = math.ceil(len(split.x) / BATCH)
-    optimizer = training.sgd(rate(key["epochs"], steps), momentum=0.9, weight_decay=5e-4)
-    return trained(network(key, split), split, WIDE[key["method"]](steps), optimizer, key, BATCH)
+    rate = falling(key["epochs"], steps)
+    optimizer = training.sgd(rate, momentum=0.9, weight_decay=5e-4)
+    return trained(network(key, split), split, WIDE[key["method"]](steps, rate), optimizer, key, BATCH)
 
 
 if __name__ == "__main__":

@@ -103,12 +103,11 @@ def erk(shapes: Shapes, total: int, *, scale: float = 1.0) -> list[int]:
     places = [math.prod(size) for size in sizes]
     densities = [Fraction(sum(size), math.prod(size)) for size in sizes]
     power = check_float("scale", scale, 0)
-    if power not in (0, 1):
+    if power != 1:  # else exact
         # Of the largest: a power of numbers up to 1 cannot overflow. One too small for a float counts as 0.
         largest = max(densities, default=Fraction(1))
-        shares = [n * Fraction(float(d / largest) ** power) for n, d in zip(places, densities, strict=True)]
-    else:  # exact
-        shares = [n * d ** int(power) for n, d in zip(places, densities, strict=True)]
+        densities = [Fraction(float(d / largest) ** power) for d in densities]
+    shares = [n * d for n, d in zip(places, densities, strict=True)]
     return divide(total, shares, places)
 
 

@@ -58,7 +58,6 @@ class Exchange:
     when: When
     fraction: Fraction
     start: Initializer = zeros
-    replaces_update: bool = False
     watches: bool = False
 
     def __post_init__(self) -> None:
@@ -69,6 +68,10 @@ class Exchange:
     def due(self, clock: Clock) -> bool:
         """Return whether to exchange at this step."""
         return self.when(clock)
+
+    def skips_update(self, clock: Clock) -> bool:
+        """Return False: weights are updated at every step."""
+        return False
 
     def watch(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> None:
         """Do nothing: it does not watch."""

@@ -10,7 +10,7 @@ import numpy as np
 from gbnn.errors import ArgumentError
 from gbnn.sampling import distinct_edges
 from gbnn.topology.site import Site
-from gbnn.topology.strongest import search_absent, strongest_absent  # noqa: F401  bridge until __init__ changes
+from gbnn.topology.strongest import search_absent
 
 __all__ = ["Grow", "gradient", "random"]
 

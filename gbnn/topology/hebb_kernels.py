@@ -2,8 +2,7 @@
 
 The algebra is that of `gbnn.topology.hebb_algebra`, S = Φ(A·Aᵀ)·A + A·Φ(Aᵀ·A)ᵀ, and gives the same bits. The
 two SpGEMMs run here row by row into one accumulator that stays in cache, and only scores that beat the worst
-chosen so far leave it; GraphBLAS has to write the whole product first, which `benchmarks/hebb.py` finds 2 to
-10 times slower.
+chosen so far leave it; GraphBLAS writes each product to memory first (`benchmarks/hebb.py` compares).
 
 All functions release the interpreter's lock: `gbnn.topology.hebb_search` runs one a thread, worker `c` of `step`
 taking rows c, c + step, ... They work on sources and targets numbered without gaps.
@@ -60,7 +59,7 @@ class Band(NamedTuple):
 def share(internal, scale, common, degree):  # type: ignore[no-untyped-def]
     """Φ: what a neighbour of the target with `common` of its `degree` links inside the community adds."""
     inside = common + 1.0 if internal else 1.0
-    return max(1.0, np.rint(scale * inside / max(degree - common, 1)))
+    return max(1.0, np.floor(scale * inside / max(degree - common, 1)))
 
 
 @_compiled

@@ -10,10 +10,10 @@ import numpy as np
 
 from gbnn.edges import Edges
 from gbnn.engine import threads
-from gbnn.errors import ArgumentError, check_int
+from gbnn.errors import ArgumentError, KindError, check_int
 from gbnn.topology import hebb_kernels as kernels
 
-__all__ = ["BLOCK", "fixed_point", "strongest_links"]
+__all__ = ["BLOCK", "check_flag", "fixed_point", "strongest_links"]
 
 Array = np.ndarray[Any, Any]
 
@@ -21,11 +21,18 @@ Array = np.ndarray[Any, Any]
 BLOCK = 2**23
 
 
+def check_flag(where: str, value: Any) -> bool:
+    """Return `value` if it is True or False, or raise KindError."""
+    if not isinstance(value, bool | np.bool_):
+        raise KindError(where, "True or False", repr(value))
+    return bool(value)
+
+
 def fixed_point(edges: Edges, internal: bool) -> float:
     """Return the power of two that scores are multiples of the inverse of.
 
-    Every Φ is rounded to a multiple of 1/scale, chosen so that no score reaches 2**53/scale: then float64 adds
-    scores exactly, and neither the order of summation nor the size of a block can change one.
+    Every Φ is rounded down to a multiple of 1/scale, chosen so that no score reaches 2**53/scale: then float64 adds
+    them exactly, and neither the order of summation nor the size of a block can change one.
 
     Examples
     --------
@@ -91,6 +98,7 @@ def strongest_links(
     (array([0, 2]), array([1, 0]), array([2., 2.]))
     """
     check_int("block", block, 1)
+    check_flag("internal", internal)
     if edges.nnz >= 2**31:
         raise ArgumentError("Cannistraci-Hebb scores", "a graph of fewer than 2**31 edges", edges.nnz)
     best = _Best(check_int("count", count, 0))
@@ -130,7 +138,13 @@ class _Search:
     """One search: bands of targets one after the other, and in each batches of sources."""
 
     def __init__(
-        self, edges: Edges, internal: bool, sampled: bool, seed: np.uint64, block: int, pool: ThreadPoolExecutor
+        self,
+        edges: Edges,
+        internal: bool,
+        sampled: bool,
+        seed: np.uint64,
+        block: int,
+        pool: ThreadPoolExecutor,
     ) -> None:
         (ids, out_starts, _), (others, in_starts, _) = edges.by_source, edges.by_target
         self.rows, self.columns = ids.size, others.size

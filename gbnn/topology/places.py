@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.edges import Edges
+from gbnn.edges import Edges, canonical_order
 from gbnn.errors import ArgumentError, check_int
 from gbnn.sampling import distinct_edges
 from gbnn.topology.site import Site
 
-__all__ = ["Draw", "check_room", "drawn_until", "filled", "first_of_each", "sorted_distinct", "with_more"]
+__all__ = ["Draw", "check_room", "drawn_until", "filled", "first_of_each", "sorted_distinct"]
 
 Array = np.ndarray[Any, Any]
 Pairs = tuple[Array, Array]
@@ -21,6 +21,8 @@ Draw = Callable[[int, np.random.Generator], Pairs]
 # Rounds of drawing before a rule gives up on its own places: each asks for what is still missing, so even
 # where one draw in ten is free and new, this leaves fewer than one edge in a hundred.
 _ROUNDS = 50
+
+_NO_POSITION = np.empty(0, dtype=np.int64)
 
 
 def check_room(site: Site, dropped: Array, count: int) -> int:
@@ -73,11 +75,17 @@ def sorted_distinct(sources: Array, targets: Array, shape: tuple[int, int]) -> P
         np.not_equal(key[1:], key[:-1], out=first[1:])
         key = key[first]
         return key // columns, key % columns
-    order = np.lexsort((targets, sources))
+    order = canonical_order(sources, targets, shape)
     source, target = sources[order], targets[order]
-    first = np.ones(order.size, dtype=bool)
-    first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+    first = _runs(source, target)
     return source[first], target[first]
+
+
+def _runs(sources: Array, targets: Array) -> Array:
+    """Return where each run of equal edges begins."""
+    first = np.ones(sources.size, dtype=bool)
+    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
+    return np.flatnonzero(first)
 
 
 def first_of_each(sources: Array, targets: Array, shape: tuple[int, int]) -> Array:
@@ -90,32 +98,12 @@ def first_of_each(sources: Array, targets: Array, shape: tuple[int, int]) -> Arr
     >>> first_of_each(np.array([1, 0, 1]), np.array([0, 2, 0]), (2, 3))
     array([0, 1])
     """
-    rows, columns = shape
-    if rows * columns < 2**63:
-        order = np.argsort(sources * columns + targets, kind="stable")
-    else:
-        order = np.lexsort((targets, sources))  # stable, too
-    source, target = sources[order], targets[order]
-    first = np.ones(order.size, dtype=bool)
-    first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-    return np.sort(order[first])
-
-
-def with_more(edges: Edges, sources: Array, targets: Array) -> Edges:
-    """Return the edges together with others, none of which they have.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gbnn.edges import Edges
-    >>> from gbnn.topology.places import with_more
-    >>> with_more(Edges.from_coo([1], [1], (2, 2))[0], np.array([0]), np.array([1])).sources
-    array([0, 1])
-    """
     if not sources.size:
-        return edges
-    both = np.append(edges.sources, sources), np.append(edges.targets, targets)
-    return Edges.from_coo(*both, edges.shape)[0]
+        return _NO_POSITION
+    order = canonical_order(sources, targets, shape)
+    # That sort leaves equal edges in any order: the first of them is found among their positions, which is
+    # four times faster than a stable sort.
+    return np.sort(np.minimum.reduceat(order, _runs(sources[order], targets[order])))
 
 
 def drawn_until(draw: Draw, taken: Edges, count: int, rng: np.random.Generator) -> Pairs:
@@ -138,7 +126,7 @@ def drawn_until(draw: Draw, taken: Edges, count: int, rng: np.random.Generator) 
     Examples
     --------
     >>> import numpy as np
-    >>> from gbnn.edges import Edges
+    >>> from gbnn.edges import Edges, canonical_order
     >>> from gbnn.topology.places import drawn_until
     >>> anywhere = lambda n, rng: (rng.integers(2, size=n), rng.integers(2, size=n))
     >>> taken, _ = Edges.from_coo([1], [1], (2, 2))
@@ -195,7 +183,7 @@ def filled(site: Site, dropped: Array, chosen: Pairs, count: int, rng: np.random
     if not missing:
         return sources, targets
     edges = site.weights.edges
-    taken = with_more(edges, sources, targets)
+    taken, _, _ = edges.rewired(_NO_POSITION, sources, targets)
     empty = edges.shape[0] * edges.shape[1] - taken.nnz
     new_sources, new_targets = distinct_edges(rng, edges.shape, min(missing, empty), exclude=taken)
     again = rng.permutation(dropped)[: missing - new_sources.size]

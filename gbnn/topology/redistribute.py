@@ -279,12 +279,13 @@ def by_gradient(sites: Sequence[Site], dropped: Sequence[Array], total: int) -> 
     [1, 1]
     """
     room = _room(sites, dropped)
+    whole = _within(total, room)
     found = [
-        _strongest(site, gone, min(total, free))
+        _strongest(site, gone, min(whole, free))
         for site, gone, free in zip(sites, dropped, room, strict=True)
     ]
     layer = np.repeat(np.arange(len(sites)), [scores.size for scores in found])
-    order = np.argsort(-np.concatenate([np.empty(0), *found]), kind="stable")[: _within(total, room)]
+    order = np.argsort(-np.concatenate([np.empty(0), *found]), kind="stable")[:whole]
     counts: list[int] = np.bincount(layer[order], minlength=len(sites)).tolist()
     return counts
 

@@ -35,15 +35,14 @@ class Rewirer(Protocol):
     """What `train` takes as its rewiring: a `Rewiring`, several in turn, or a class of the user's own."""
 
     @property
-    def replaces_update(self) -> bool:
-        """Whether a step that rewires leaves out its weight update."""
-
-    @property
     def watches(self) -> bool:
         """Whether `watch` wants to be called."""
 
     def due(self, clock: Clock) -> bool:
         """Return whether to rewire at this step."""
+
+    def skips_update(self, clock: Clock) -> bool:
+        """Return whether this step leaves out its weight update."""
 
     def watch(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> None:
         """See every step: after its update, before its rewiring."""
@@ -137,6 +136,10 @@ class Rewiring:
     def due(self, clock: Clock) -> bool:
         """Return whether to rewire at this step."""
         return self.when(clock)
+
+    def skips_update(self, clock: Clock) -> bool:
+        """Return whether it rewires at this step instead of the weight update."""
+        return self.replaces_update and self.when(clock)
 
     @property
     def watches(self) -> bool:
@@ -248,11 +251,6 @@ class InTurn:
     parts: tuple[Rewirer, ...]
 
     @property
-    def replaces_update(self) -> bool:
-        """Whether one of them replaces the update of the step it is due."""
-        return any(part.replaces_update for part in self.parts)
-
-    @property
     def watches(self) -> bool:
         """Whether one of them watches."""
         return any(part.watches for part in self.parts)
@@ -260,6 +258,10 @@ class InTurn:
     def due(self, clock: Clock) -> bool:
         """Return whether one of them is due."""
         return any(part.due(clock) for part in self.parts)
+
+    def skips_update(self, clock: Clock) -> bool:
+        """Return whether one of them rewires at this step instead of the weight update."""
+        return any(part.skips_update(clock) for part in self.parts)
 
     def watch(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> None:
         """Let each see the step."""

@@ -163,7 +163,10 @@ def search_absent(
     shape = tile_shape(left, right, block)
     ranked_left, ranked_right = left.by_norm(), right.by_norm()
     floors = _Floors(ranked_left, ranked_right, count * rows * columns / (rows * columns - present.nnz))
-    pairs, likely = left.ids.size * right.ids.size, pairs_above(ranked_left, ranked_right, shape, floors.next())
+    pairs, likely = (
+        left.ids.size * right.ids.size,
+        pairs_above(ranked_left, ranked_right, shape, floors.next()),
+    )
     if route is None:
         route = "bound" if likely * _GATHERED < pairs else "blocks"
     if (likely if route == "bound" else pairs) > limit:

@@ -67,9 +67,7 @@ class Finalists:
 
     def enter(self, sources: Array, targets: Array, scores: Array) -> None:
         """Keep the best of these edges, of known scores."""
-        enters = np.flatnonzero(
-            ~((scores < self.floor) | ((scores == self.floor) & (sources > self._last)))
-        )
+        enters = np.flatnonzero(~((scores < self.floor) | ((scores == self.floor) & (sources > self._last))))
         sources, targets, scores = sources[enters], targets[enters], scores[enters]
         absent = np.flatnonzero(self._present.find(sources, targets) < 0)
         if not np.isfinite(scores[absent]).all():

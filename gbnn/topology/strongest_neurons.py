@@ -72,7 +72,7 @@ def neurons(probe: Probe, dtype: Any) -> tuple[Neurons, Neurons]:
 
 def _alive(values: Array) -> Array:
     """Return for each sample whether it has a nonzero value; most show one among the first neurons."""
-    alive: Array = values[:, :64].any(axis=1)
+    alive = np.asarray(values[:, :64].any(axis=1))
     if not alive.all():
         rest = np.flatnonzero(~alive)
         for start in range(64, values.shape[1], 4096):  # never a copy of all values
@@ -83,7 +83,7 @@ def _alive(values: Array) -> Array:
 def _largest(values: Array) -> Array:
     """Return each neuron's largest size over the batch, NaN where there is one; float64."""
     largest = np.maximum(values.max(axis=0, initial=0), -values.min(axis=0, initial=0))
-    return largest.astype(np.float64)
+    return np.asarray(largest, dtype=np.float64)
 
 
 def _norms(values: Array, largest: Array, ids: Array) -> Array:

@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 
 def tile_shape(left: Neurons, right: Neurons, block: int) -> tuple[int, int]:
-    """Return height and width of tiles of at most `block` pairs: four times as high as wide, BLAS likes it."""
+    """Return height and width of tiles of at most `block` pairs, four times as high as wide as BLAS likes."""
     width = max(1, min(right.ids.size, math.isqrt(block // 4)))
     height = max(1, min(left.ids.size, block // width))
     return height, max(1, min(right.ids.size, block // height))
@@ -107,7 +107,7 @@ def _enter_all(x: Array, dy: Array, sources: Array, targets: Array, finalists: F
     scores = np.empty((len(x), len(dy)))
     kernels.exact_block(x, np.ascontiguousarray(dy.T), scores)
     np.abs(scores, out=scores)
-    step = max(1, 2**16 // len(dy))
+    step = max(1, 2**14 // len(dy))
     for i in range(0, len(x), step):
         some = scores[i : i + step]
         row, column = np.nonzero(~(some < finalists.floor))

@@ -160,7 +160,7 @@ def _step(
     y, value, gradients = _differentiated(model, x, target, loss)
     parameters = model.parameters()
     rewires = rewiring is not None and rewiring.due(clock)
-    if rewiring is None or not (rewires and rewiring.replaces_update):
+    if rewiring is None or not rewiring.skips_update(clock):
         updates = optimizer.update(gradients, state.slots, values(model), state.step)
         for name, parameter in parameters.items():
             if isinstance(parameter, Weights):

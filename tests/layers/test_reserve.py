@@ -131,5 +131,5 @@ def test_bad_arguments(make, error, message):
 
 def test_bad_output_gradient():
     _, pullback = made().forward(X)
-    with pytest.raises(GbnnError, match="ReserveLinear.pullback dy"):
+    with pytest.raises(GbnnError, match=r"ReserveLinear\.pullback dy"):
         pullback(np.ones((4, 6)))

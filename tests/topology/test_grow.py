@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, GbnnError, NonFiniteError
+from gbnn.errors import ArgumentError
 from gbnn.layers import Linear
 from gbnn.sampling import distinct_edges
-from gbnn.semirings import Probe, Semiring, log_plus, min_plus, plus_times
-from gbnn.topology import Site, gradient, random, sites, strongest_absent
+from gbnn.semirings import Semiring, log_plus, min_plus, plus_times
+from gbnn.topology import Site, gradient, random, sites
 from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
@@ -106,7 +104,7 @@ def test_random_beyond_the_free_places() -> None:
         random(site_of(edges), np.array([0]), 3, np.random.default_rng(0))
 
 
-# -- The strongest -------------------------------------------------------------------------------------------
+SMALL = Edges.from_coo([0], [0], (2, 3))[0]
 
 
 def by_sorting(x: Array, dy: Array, present: Edges, count: int) -> Pairs:
@@ -117,100 +115,6 @@ def by_sorting(x: Array, dy: Array, present: Edges, count: int) -> Pairs:
     best = np.lexsort((key, -strength.ravel()))[:count]
     columns = present.shape[1]
     return pairs(best // columns, best % columns)
-
-
-@patient
-@given(graphs(), st.sampled_from([np.float32, np.float64]), st.data())
-def test_strongest_absent_is_the_head_of_a_sort(edges: Edges, dtype: Any, data: st.DataObject) -> None:
-    # Small integers: gradients are exact, zeros and ties abound.
-    rows, columns = edges.shape
-    batch = data.draw(st.integers(1, 3))
-    x, dy = (
-        np.asfortranarray(data.draw(arrays(np.int8, (batch, n), elements=st.integers(-2, 2))), dtype)
-        for n in (rows, columns)
-    )
-    absent = rows * columns - edges.nnz
-    count = data.draw(st.one_of(st.sampled_from([0, absent]), st.integers(0, absent)))
-    block = data.draw(st.integers(1, rows * columns + 1))
-    grown = pairs(*strongest_absent(Probe(x, dy), edges, count, block=block))
-    assert grown == by_sorting(x, dy, edges, count)
-
-
-@pytest.mark.parametrize("block", [1, 61, 60 * 7, 2**21])
-@pytest.mark.parametrize("count", [1, 17, 2600])
-def test_strongest_absent_of_real_numbers(block: int, count: int) -> None:
-    rng = np.random.default_rng(0)
-    edges, _ = Edges.from_coo(*distinct_edges(rng, (60, 50), 400), (60, 50))
-    x, dy = (np.asfortranarray(rng.standard_normal((9, n))) for n in (60, 50))
-    x[:, 20:30] = 0  # inputs that never fire
-    grown = strongest_absent(Probe(x, dy), edges, count, block=block)
-    assert pairs(*grown) == by_sorting(x, dy, edges, count)
-
-
-def test_strongest_absent_without_any_gradient_takes_the_first_places() -> None:
-    edges, _ = Edges.from_coo([0, 1], [1, 0], (3, 3))
-    probe = Probe(np.zeros((2, 3), order="F"), np.ones((2, 3), order="F"))
-    grown = strongest_absent(probe, edges, 4, block=3)
-    assert pairs(*grown) == [(0, 0), (0, 2), (1, 1), (1, 2)]
-
-
-@pytest.mark.parametrize("kind", ["signs", "real"])
-def test_strongest_absent_makes_nothing_of_size_in_x_out(kind: str) -> None:
-    width, nnz, count, block = 20_000, 100_000, 30_000, 2**18
-    rng = np.random.default_rng(0)
-    edges, _ = Edges.from_coo(*distinct_edges(rng, (width, width), nnz), (width, width))
-    x, dy = (np.asfortranarray(rng.standard_normal((1, width)), np.float32) for _ in range(2))
-    if kind == "signs":  # all gradients tie: the most candidates that a block can have
-        x, dy = np.sign(x), np.sign(dy)
-    probe = Probe(x, dy)
-    tracemalloc.start()
-    sources, targets = strongest_absent(probe, edges, count, block=block)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    # At most eight numbers of 8 bytes at a time for each edge, finalist and entry of a block.
-    assert peak < 64 * (nnz + count + block)
-    assert peak < width * width / 10  # bytes: not even a tenth of a mask
-    if kind == "signs":
-        keys = np.setdiff1d(np.arange(count + nnz), edges.sources * width + edges.targets)[:count]
-        np.testing.assert_array_equal(sources * width + targets, keys)
-
-
-SMALL = Edges.from_coo([0], [0], (2, 3))[0]
-PROBE = Probe(np.ones((1, 2), order="F"), np.ones((1, 3), order="F"))
-
-
-@pytest.mark.parametrize("count", [6, -1, 1.0, True])
-def test_strongest_absent_counts(count: Any) -> None:
-    with pytest.raises(GbnnError, match="count"):
-        strongest_absent(PROBE, SMALL, count)
-
-
-@pytest.mark.parametrize("block", [0, -1, 2.0])
-def test_strongest_absent_blocks(block: Any) -> None:
-    with pytest.raises(GbnnError, match="block"):
-        strongest_absent(PROBE, SMALL, 1, block=block)
-
-
-@pytest.mark.parametrize("huge", [[1e30, 1e30], [1e30, -1e30]], ids=["infinite", "nan"])
-def test_strongest_absent_where_derivatives_overflow(huge: list[float]) -> None:
-    x, dy = np.ones((2, 4), np.float32, order="F"), np.ones((2, 40), np.float32, order="F")
-    x[:, 1], dy[:, 30] = 1e30, huge
-    held, _ = Edges.from_coo([1], [30], (4, 40))  # overflow at an edge that is there is none of absent ones
-    strongest_absent(Probe(x, dy), held, 3)
-    with pytest.raises(NonFiniteError, match="gradient growth: expected finite derivatives"):
-        strongest_absent(Probe(x, dy), Edges.from_coo([0], [0], (4, 40))[0], 3)
-
-
-def test_strongest_absent_of_another_layer() -> None:
-    with pytest.raises(ArgumentError, match=r"probe: expected one of a 3 x 2 layer, got shape \(2, 3\)"):
-        strongest_absent(PROBE, Edges.from_coo([0], [0], (3, 2))[0], 1)
-
-
-def test_strongest_absent_of_a_hopelessly_large_layer() -> None:
-    huge, _ = Edges.from_coo([0], [0], (2**23, 2**22))
-    probe = Probe(np.broadcast_to(np.float32(1), (1, 2**23)), np.broadcast_to(np.float32(1), (1, 2**22)))
-    with pytest.raises(ArgumentError, match=r"at most 2\*\*44 places"):
-        strongest_absent(probe, huge, 1)
 
 
 # -- The rule that grows them --------------------------------------------------------------------------------
@@ -236,6 +140,7 @@ def test_gradient_takes_the_strongest_of_all_not_kept(dropped: list[int]) -> Non
     for count in (0, 1, 30, 52 + gone.size):
         grown = pairs(*gradient(site, gone, count, np.random.default_rng(0)))
         assert grown == by_sorting(x, dy, kept, count)
+        assert site.memory.layer["visited"] == (1 if count else 0)
     # The last took every free place: those just dropped are among them.
     assert set(pairs(site.weights.sources[gone], site.weights.targets[gone])) <= set(grown)
 

@@ -37,7 +37,7 @@ def model_of(scores: list[list[int]]) -> layers.Layer:
 
 
 @patient
-@given(lists_of_scores, st.floats(0, 1))
+@given(lists_of_scores, st.one_of(st.just(1.0), st.floats(0, 1)))
 def test_keeps_what_sorting_all_edges_keeps(scores: list[list[int]], share: float) -> None:
     nnz = int(share * sum(map(len, scores)))
     expected = by_sorting(scores, nnz)
@@ -59,6 +59,7 @@ def test_dtypes_may_differ_and_decide_nothing() -> None:
     scores = {"a": np.array([1, 0], dtype=np.float32), "b": np.array([1 + 1e-12, 2**-60])}
     assert at_init.counts(scores, 1) == [0, 1]
     assert at_init.counts(scores, 3) == [1, 2]
+    assert at_init.counts(scores, 4) == [2, 2]
     assert at_init.counts({"a": np.array([2, 1, 3])}, 2) == [2]
     assert at_init.counts({}, 0) == []
 

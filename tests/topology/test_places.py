@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.growing import NONE, empty_of, layers, pairs, patient, random_edges, rng_of, site_of
+from support.growing import empty_of, layers, pairs, patient, random_edges, rng_of, site_of
 
 from gbnn.edges import Edges
 from gbnn.errors import ArgumentError
@@ -16,7 +16,6 @@ from gbnn.topology.places import (
     filled,
     first_of_each,
     sorted_distinct,
-    with_more,
 )
 
 some_pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=30)
@@ -30,13 +29,6 @@ def test_each_once(given_pairs: list[tuple[int, int]], shape: tuple[int, int]) -
     assert pairs(*sorted_distinct(sources, targets, shape)) == sorted(set(given_pairs))
     first = first_of_each(sources, targets, shape).tolist()
     assert first == sorted({pair: k for k, pair in reversed(list(enumerate(given_pairs)))}.values())
-
-
-def test_more_edges() -> None:
-    edges, _ = Edges.from_coo([1, 3], [4, 0], (5, 6))
-    more = with_more(edges, np.array([4, 1]), np.array([0, 3]))
-    assert pairs(more.sources, more.targets) == [(1, 3), (1, 4), (3, 0), (4, 0)]
-    assert with_more(edges, NONE, NONE) is edges
 
 
 def test_drawing_ends() -> None:
