@@ -19,7 +19,8 @@ import numpy as np
 
 from gbnn import data, layers, losses, models, training
 from gbnn.topology import allocate, at_init
-from gbnn.topology.keep import edged
+
+Pair = tuple[Any, Any]
 
 WIDTHS = [784, 300, 100, 10]
 SAMPLES = 1000  # to score by: a hundred a class
@@ -34,7 +35,7 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0)
     given = options.parse_args()
     images = data.fashion_mnist()
-    train, test = (images.x_train, images.y_train), (images.x_test, images.y_test)
+    train, test = images.train, images.test
     rng = np.random.default_rng(given.seed)
     picked = rng.permutation(len(train[0]))[:SAMPLES]
     batch = [(train[0][picked], train[1][picked])]
@@ -62,13 +63,13 @@ def main() -> None:
             else:
                 model = make(nnz=left)
             seconds = time.perf_counter() - start
-            left = [layer.own_nnz for layer in model if layer.own_nnz or isinstance(layer, layers.Linear)]
+            left = [layer.own_nnz for layer in model if isinstance(layer, layers.Linear | layers.Dense)]
             accuracy = _accuracy(model, train, test, given.epochs, given.seed)
             cost = f"{seconds:7.3f}  {seconds / step:8.1f}" if method in scores else " " * 17
             print(f"{compression:11g}  {method:10s}  {left!s:21s}  {cost}  {accuracy:8.4f}", flush=True)
 
 
-def _step_seconds(model: layers.Layer, train: tuple[Any, Any]) -> float:
+def _step_seconds(model: layers.Layer, train: Pair) -> float:
     """Return the median time of a training step."""
     taken, start = [], 0.0
     for index, _ in enumerate(training.train(model, data.batches(*train, batch_size=128))):
@@ -79,8 +80,8 @@ def _step_seconds(model: layers.Layer, train: tuple[Any, Any]) -> float:
     return float(np.median(taken[10:]))
 
 
-def _accuracy(model: layers.Layer, train: tuple[Any, Any], test: tuple[Any, Any], epochs: int, seed: int) -> float:
-    training.fit(model, train, epochs=epochs, batch_size=128, optimizer=training.adam(2e-3), seed=seed)
+def _accuracy(model: layers.Layer, train: Pair, test: Pair, epochs: int, seed: int) -> float:
+    training.fit(model, train, epochs=epochs, optimizer=training.adam(2e-3), seed=seed, progress=False)
     return float(training.evaluate(model, test)["accuracy"])
 
 

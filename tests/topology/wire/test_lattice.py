@@ -58,6 +58,14 @@ def test_the_largest_lattice_is_one() -> None:
     assert max(distances(edges)) < 2**-45
 
 
+def test_windows_are_centred_beyond_int64_too() -> None:
+    edges = wire.small_world(0)(np.random.default_rng(0), (2**51, 2**10), 7 * 2**10)
+    centre = edges.targets * 2**41 + 2**40  # between two sources
+    away = edges.sources - centre
+    assert (away.min(), away.max()) == (-3, 3)
+    assert np.count_nonzero(away == 0) == 2**10
+
+
 @pytest.mark.parametrize("probability", [0.05, 0.3, 0.8])
 def test_the_share_of_edges_that_is_rewired(probability: float) -> None:
     shape, nnz = (500, 400), 4000

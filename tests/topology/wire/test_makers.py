@@ -161,7 +161,7 @@ def test_memory_follows_edges(case: Case) -> None:
     assert peak < 20 * 8 * nnz + 50_000  # 20 numbers an edge at most, where in x out is 500,000 an edge
 
 
-@pytest.mark.parametrize("shape", [(2**60, 2**60), (2**60, 3), (3, 2**60), (2**31, 2**33)])
+@pytest.mark.parametrize("shape", [(2**60, 2**60), (2**60, 20), (20, 2**60), (2**31, 2**33)])
 @pytest.mark.parametrize("name", ANY_NNZ)
 def test_the_largest_layers(name: str, shape: Shape) -> None:
     peak, edges = peak_while(lambda: made(CASES[name], shape, 2000))
