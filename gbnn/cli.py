@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         "--density", type=float, help="share of all possible edges in the hidden layers (default 0.05)"
     )
     size.add_argument("--nnz", type=int, nargs="+", metavar="N", help="edges in all, or one number a layer")
-    made.add_argument("--allocation", default="erdos_renyi", help="erdos_renyi or uniform")
+    made.add_argument("--allocation", default="erdos_renyi", help="erdos_renyi (default), uniform, by_fan_in, by_layer_fan_in")
     made.add_argument(
         "--activation",
         default="relu",
@@ -84,9 +84,15 @@ def _parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help="scale features, and numbers to predict, inside the model (default: for dense files)",
     )
-    made.add_argument("--rewire", default="none", metavar="METHOD", help="none, set or rigl")
-    made.add_argument("--rewire-fraction", type=float, default=0.3, metavar="F", help="share of edges moved")
-    made.add_argument("--rewire-every", type=int, default=100, metavar="N", help="steps between moves (rigl)")
+    made.add_argument(
+        "--rewire",
+        default="none",
+        metavar="METHOD",
+        help="how edges move: none (default), set, rigl, sparse-momentum, chts, ... (unknown ones list all)",
+    )
+    made.add_argument("--rewire-fraction", type=float, metavar="F", help="share of edges moved")
+    made.add_argument("--rewire-every", type=int, metavar="N", help="steps (mest: epochs) between moves")
+    made.add_argument("--rewire-density", type=float, metavar="D", help="where gmp, granet and chtss end")
     made.add_argument("--epochs", type=int, default=10, metavar="N", help="passes over the data (default 10)")
     made.add_argument("--batch-size", type=int, default=128, metavar="N", help="rows a step (default 128)")
     made.add_argument(
@@ -187,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 # Arguments that are called otherwise on the command line.
-_OPTIONS = {"widths": "hidden", "fraction": "rewire_fraction", "every": "rewire_every"}
+_OPTIONS = {"widths": "hidden", "fraction": "rewire_fraction", "every": "rewire_every", "n": "rewire_every"}
 
 
 def _as_option(where: str, options: argparse.Namespace) -> str:

@@ -7,7 +7,6 @@ import io
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ import numpy as np
 from gbnn import losses, training
 from gbnn.command_files import NUMBERS, check_outputs, samples, saved_network, write
 from gbnn.command_model import places, sized, standardized
+from gbnn.command_rewire import rewiring_of
 from gbnn.data import DATASETS, Dataset, load
 from gbnn.errors import ArgumentError, FileError, check_float, check_int
 from gbnn.losses import Loss
-from gbnn.topology import Rewiring, rigl, set_
 from gbnn.training.schedules import Schedule, constant, cosine, one_cycle
 
 __all__ = ["datasets", "evaluate", "info", "peak_bytes", "predict", "train"]
@@ -50,7 +49,8 @@ def train(options: Namespace) -> tuple[Result, str]:
     (x, y), validation = _with_validation(options, dataset)
     model = standardized(options, sized(options, dataset), x, y, numbers=loss.name in NUMBERS)
     steps = -(-x.shape[0] // options.batch_size) * options.epochs
-    optimizer, rewiring = _optimizer(options, steps), _rewiring(options)
+    schedule = _schedule(options, steps)
+    optimizer, rewiring = _optimizer(options, schedule), rewiring_of(options, schedule)
     callbacks = [] if options.log is None else [_log(options.log)]
     start = time.perf_counter()
     history = training.fit(
@@ -228,7 +228,8 @@ def _with_validation(options: Namespace, dataset: Dataset) -> tuple[tuple[Any, A
     return (x[kept], y[kept]), (x[held], y[held])
 
 
-def _optimizer(options: Namespace, steps: int) -> training.Transform:
+def _schedule(options: Namespace, steps: int) -> Schedule:
+    """Return the learning rate over the steps."""
     if options.optimizer not in OPTIMIZERS:
         raise ArgumentError("--optimizer", f"one of {', '.join(OPTIMIZERS)}", options.optimizer)
     if options.schedule not in SCHEDULES:
@@ -238,21 +239,14 @@ def _optimizer(options: Namespace, steps: int) -> training.Transform:
     schedules: dict[str, Schedule] = {"constant": constant(rate), "cosine": cosine(rate, steps)}
     if options.schedule == "one_cycle":
         schedules["one_cycle"] = one_cycle(rate, steps)
+    return schedules[options.schedule]
+
+
+def _optimizer(options: Namespace, schedule: Schedule) -> training.Transform:
     more = {"momentum": 0.9} if options.optimizer == "sgd" else {}
     maker: Any = OPTIMIZERS[options.optimizer]
-    made: training.Transform = maker(schedules[options.schedule], weight_decay=options.weight_decay, **more)
+    made: training.Transform = maker(schedule, weight_decay=options.weight_decay, **more)
     return made
-
-
-def _rewiring(options: Namespace) -> Rewiring | None:
-    methods: dict[str, Callable[[], Rewiring | None]] = {
-        "none": lambda: None,
-        "set": lambda: set_(options.rewire_fraction),
-        "rigl": lambda: rigl(options.rewire_every, options.rewire_fraction),
-    }
-    if options.rewire not in methods:
-        raise ArgumentError("--rewire", f"one of {', '.join(methods)}", options.rewire)
-    return methods[options.rewire]()
 
 
 def _log(path: str) -> training.Callback:

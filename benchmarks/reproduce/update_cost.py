@@ -5,33 +5,32 @@
 A step is forward, both gradients and SGD with momentum. A rewiring is timed together with the step after it,
 which builds anew what the graph's change made stale, less the median of a step; runs alternate. Some recipes
 also look at every step (to remember gradients, to walk at random): that cost stands in a column of its own.
-Peak memory is of traced allocations, NumPy's and GraphBLAS's, during one rewiring.
+Peak memory is of traced allocations, NumPy's and GraphBLAS's, during one rewiring. `--cpu` counts the seconds
+of the processor instead of those of the clock: with one thread, they tell more on a busy machine.
 
-The first row is what masked code does: a dense gradient, its size, and the largest 30 % of the number of edges.
+The first row is what masked code does: a dense gradient, its size, the largest 30 % of the number of edges.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
+import statistics
+import time
 import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from methods import COSTS
 
 from gbnn import engine, training
+from gbnn.errors import GbnnError
 from gbnn.layers import Linear
 from gbnn.topology import Clock, Memory, Rewirer, Site, sites
 from gbnn.training.loop import values
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))
-
-from timing import alternate
-
 Array = np.ndarray[Any, Any]
+Now = Callable[[], float]
 
 
 class Trial:
@@ -48,7 +47,7 @@ class Trial:
         self.memory: dict[str, Memory] = {}
         self.rewiring = rewiring
         self.rng = np.random.default_rng(1)
-        self.index = 1000
+        self.index = self.rewired = 0
         self.step()
 
     def step(self) -> None:
@@ -71,6 +70,7 @@ class Trial:
         """Rewire now."""
         assert self.rewiring is not None
         self.rewiring.apply(self.places(), self.clock(), self.rng)
+        self.rewired += 1
 
     def rewire_and_step(self) -> None:
         """Rewire, and train on the batch."""
@@ -86,13 +86,25 @@ class Trial:
 
     def clock(self) -> Clock:
         """Return the time: near the beginning of a long training, at the end of an epoch."""
-        return Clock(self.index, self.index // 100, 1000, True, 100_000)
+        epoch = 10 + self.rewired
+        return Clock(100 * epoch, epoch, 1000, True, 100_000)
 
     def masked(self) -> Array:
         """Choose the edges as masked code does, through a dense gradient."""
         size = np.abs(self.x.T @ self.dy).ravel()
         count = int(0.3 * self.layer.nnz)
         return np.argpartition(size, size.size - count)[size.size - count :]
+
+
+def alternate(sides: dict[str, Callable[[], object]], rounds: int, now: Now) -> dict[str, float]:
+    """Run every side once a round, in turn; return each one's median in seconds. The first round is lost."""
+    taken: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds + 1):
+        for name, run in sides.items():
+            start = now()
+            run()
+            taken[name].append(now() - start)
+    return {name: statistics.median(seconds[1:]) for name, seconds in taken.items()}
 
 
 def peak(run: Callable[[], object]) -> float:
@@ -113,32 +125,33 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--cpu", action="store_true", help="count processor time")
     parser.add_argument("--recipes", nargs="+", default=list(COSTS), choices=list(COSTS), metavar="RECIPE")
     given = parser.parse_args()
     engine.set_threads(given.threads)
     sizes = given.width, given.density, given.batch
     trial = Trial(*sizes, None)
-    print(
-        f"{given.width} x {given.width}, {trial.layer.nnz:,} edges, batch {given.batch}, {given.threads} threads"
-    )
+    now = time.process_time if given.cpu else time.perf_counter
+    size = f"{given.width} x {given.width}, {trial.layer.nnz:,} edges, batch {given.batch}"
+    print(f"{size}, {given.threads} threads, {'processor' if given.cpu else 'clock'} time")
     print("| recipe | step, ms | at every step, ms | rewiring, ms | rewiring / step | peak, MB |")
     print("| --- | --- | --- | --- | --- | --- |")
-    times = alternate({"step": trial.step, "masked": trial.masked}, given.rounds)
+    times = alternate({"step": trial.step, "masked": trial.masked}, given.rounds, now)
     show("dense gradient + top-k", times["step"], 0.0, times["masked"], peak(trial.masked))
     for name in given.recipes:
         try:
-            cost(name, Trial(*sizes, COSTS[name](100, lambda step: 0.1)), given.rounds)
-        except AttributeError as error:  # a recipe that this version does not have
+            cost(name, Trial(*sizes, COSTS[name](100, lambda step: 0.1)), given.rounds, now)
+        except (AttributeError, GbnnError) as error:  # a recipe not there, or not for such a layer
             print(f"| {name} | {error} | | | | |", flush=True)
 
 
-def cost(name: str, trial: Trial, rounds: int) -> None:
+def cost(name: str, trial: Trial, rounds: int, now: Now) -> None:
     """Print the row of one recipe."""
     plain = Trial(trial.x.shape[1], trial.layer.nnz / trial.x.shape[1] ** 2, len(trial.x), None)
     for _ in range(40):  # what is remembered fills up
         trial.watched_step()
     sides = {"step": plain.step, "watched": trial.watched_step, "both": trial.rewire_and_step}
-    times = alternate(sides, rounds)
+    times = alternate(sides, rounds, now)
     looking = max(0.0, times["watched"] - times["step"]) if trial.rewiring and trial.rewiring.watches else 0.0
     base = times["watched"] if looking else times["step"]
     show(name, times["step"], looking, times["both"] - base, peak(trial.rewire))

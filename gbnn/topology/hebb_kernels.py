@@ -4,8 +4,8 @@ The algebra is that of `gbnn.topology.hebb_algebra`, S = Φ(A·Aᵀ)·A + A·Φ(
 two SpGEMMs run here row by row into one accumulator that stays in cache, and only scores that beat the worst
 chosen so far leave it; GraphBLAS writes each product to memory first (`benchmarks/hebb.py` compares).
 
-All functions release the interpreter's lock: `gbnn.topology.hebb_search` runs one a thread, worker `c` of `step`
-taking rows c, c + step, ... They work on sources and targets numbered without gaps.
+All functions release the interpreter's lock: `gbnn.topology.hebb_search` runs one a thread, worker `c` of
+`step` taking rows c, c + step, ... They work on sources and targets numbered without gaps.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _drawn(score, worst, seed, key):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _emit(scores, places, key, sampled, seed, worst, last, found, keys, n):  # type: ignore[no-untyped-def]
-    """Write the scores at `places` that beat the worst to the output, from its place n; returns its new end."""
+    """Write the scores at `places` that beat the worst to the output from place n; returns its new end."""
     for v in places:
         score = scores[v]
         scores[v] = 0.0

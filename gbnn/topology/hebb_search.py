@@ -29,27 +29,27 @@ def check_flag(where: str, value: Any) -> bool:
 
 
 def fixed_point(edges: Edges, internal: bool) -> float:
-    """Return the power of two that scores are multiples of the inverse of.
+    """Return the power of two of which scores are multiples of the inverse.
 
-    Every Φ is rounded down to a multiple of 1/scale, chosen so that no score reaches 2**53/scale: then float64 adds
-    them exactly, and neither the order of summation nor the size of a block can change one.
+    Every Φ is rounded down to a multiple of 1/scale, so fine as to leave scores below 2**52/scale: then
+    float64 adds them exactly, and neither the order of summation nor the size of a block can change one.
 
     Examples
     --------
     >>> from gbnn.edges import Edges
     >>> from gbnn.topology.hebb_search import fixed_point
     >>> edges, _ = Edges.from_coo([0, 1, 1], [0, 0, 1], (2, 2))
-    >>> fixed_point(edges, internal=False) == 2.0**50
+    >>> fixed_point(edges, internal=False) == 2.0**49
     True
     """
-    bound = 2
+    bound = 0
     for group, other in ((edges.by_source, edges.by_target), (edges.by_target, edges.by_source)):
-        # A neuron adds at most 1, or (CH2) one more than it has links; count what meets at one other neuron.
-        if not internal:
-            bound += int(np.diff(group.starts).max(initial=0)) - 1
-            continue
-        links = np.diff(other.starts)[np.searchsorted(other.ids, group.others)] + 1
-        bound += int(np.add.reduceat(links, group.starts[:-1]).max()) - 1 if links.size else 0
+        # A neighbour adds at most 1 (CH3), or one more than it has links (CH2).
+        most = np.ones(edges.nnz, dtype=np.int64)
+        if internal:
+            most += np.diff(other.starts)[np.searchsorted(other.ids, group.others)]
+        if edges.nnz:
+            bound += int(np.add.reduceat(most, group.starts[:-1]).max())
     return 2.0 ** (52 - bound.bit_length())
 
 
@@ -86,8 +86,8 @@ def strongest_links(
 
     Notes
     -----
-    Memory is O(nnz + count + block + neurons with edges x threads). Time is that of the two products: for fans
-    of f everywhere, about 2·in·f³ additions.
+    Memory is O(nnz + count + block + threads x neurons with edges). Time is that of the two products: about
+    2·in·f³ additions for fans of f everywhere.
 
     Examples
     --------
@@ -149,10 +149,10 @@ class _Search:
         (ids, out_starts, _), (others, in_starts, _) = edges.by_source, edges.by_target
         self.rows, self.columns = ids.size, others.size
         # Sources and targets numbered without gaps: a layer of 2**60 neurons costs what its edges cost.
-        sources = np.repeat(np.arange(self.rows, dtype=np.int32), np.diff(out_starts))[edges.order]
         targets = np.empty(edges.nnz, dtype=np.int32)
         targets[edges.order] = np.repeat(np.arange(self.columns, dtype=np.int32), np.diff(in_starts))
-        self.graph = kernels.Bipartite(out_starts, targets, in_starts, sources)
+        self.sources = np.repeat(np.arange(self.rows, dtype=np.int32), np.diff(out_starts))
+        self.graph = kernels.Bipartite(out_starts, targets, in_starts, self.sources[edges.order])
         self.rule = (internal, fixed_point(edges, internal))
         self.draw = (sampled, seed)
         self.pool, self.workers, self.block = pool, max(1, threads()), block
@@ -172,12 +172,12 @@ class _Search:
         low, high = starts[:-1], starts[1:]
         counts = self._counts(0, self.columns, low, high)
         ends = np.cumsum(counts)  # A^T·A is symmetric: of its columns, too
-        keys = np.repeat(np.arange(self.rows) * self.columns, np.diff(starts)) + targets
-        first, room = 0, max(1, self.block // self.workers)
+        keys = self.sources.astype(np.int64) * self.columns + targets
+        first = 0
         while first < self.columns:
             before = int(ends[first - 1]) if first else 0
             stop = int(np.searchsorted(ends, before + self.block, side="right"))
-            stop = min(max(stop, first + 1), first + room, self.columns)
+            stop = min(max(stop, first + 1), self.columns)
             if stop - first < self.columns:
                 low = np.searchsorted(keys, np.arange(self.rows) * self.columns + first)
                 high = np.searchsorted(keys, np.arange(self.rows) * self.columns + stop)
@@ -190,23 +190,31 @@ class _Search:
         others, values = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
         band = kernels.Band(first, width, low, high, starts, others, values)
         self._all(lambda c: kernels.fill_common(self.graph, band, *self.rule, c, self.workers))
-        most = max(1, self.block // (width * self.workers))  # sources of one worker in one batch
-        found = np.empty((self.workers, most * width))
-        keys = np.empty(found.shape, dtype=np.int64)
+        # At most this many places of each source get a score: what the products multiply, or the whole band.
+        reach = np.bincount(self.graph.targets, (high - low)[self.sources], minlength=self.columns) + counts
+        most = np.minimum(np.bincount(self.sources, reach[self.graph.targets]), width).astype(np.int64)
+        ends = np.append(0, np.cumsum(most))
+        found = np.empty(max(min(self.block, int(ends[-1])), int(most.max())))
+        keys = np.empty(found.size, dtype=np.int64)
         # The first batch about fills the choice, and each is as long as all before: little is taken in vain.
-        begin, each = 0, 1 + 2 * best.count // (width * self.workers)
+        begin, size = 0, 2 * best.count
         while begin < self.rows:
-            each = min(each, most)
-            stop = min(begin + each * self.workers, self.rows)
+            size = min(size, self.block)
+            stop = max(begin + 1, int(np.searchsorted(ends, ends[begin] + size, side="right")) - 1)
+            parts = [int(most[begin + c : stop : self.workers].sum()) for c in range(self.workers)]
             limit = (begin, stop, best.worst, best.last)
+            best.take(*self._scan(band, limit, np.cumsum([0, *parts]), found, keys))
+            begin, size = stop, 2 * size
 
-            def scan(c: int, limit: tuple[int, int, float, int] = limit) -> int:
-                out = (found[c], keys[c], c, self.workers)
-                return int(kernels.scan(self.graph, band, *self.rule, *self.draw, *limit, *out))
+    def _scan(
+        self, band: kernels.Band, limit: tuple[int, int, float, int], at: Array, found: Array, keys: Array
+    ) -> tuple[list[Array], list[Array]]:
+        """Return what each worker found; worker c writes from place `at[c]` of `found` and `keys` on."""
 
-            sizes = self._all(scan)
-            best.take(
-                [row[:n] for row, n in zip(found, sizes, strict=True)],
-                [row[:n] for row, n in zip(keys, sizes, strict=True)],
-            )
-            begin, each = stop, 2 * each
+        def scan(c: int) -> int:
+            out = (found[at[c] : at[c + 1]], keys[at[c] : at[c + 1]], c, self.workers)
+            return int(kernels.scan(self.graph, band, *self.rule, *self.draw, *limit, *out))
+
+        sizes = self._all(scan)
+        parts = [slice(start, start + n) for start, n in zip(at, sizes, strict=False)]
+        return [found[part] for part in parts], [keys[part] for part in parts]

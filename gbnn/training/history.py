@@ -90,14 +90,8 @@ class History:
         FileError
             If the picture cannot be written, or its ending names no format.
         """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            wanted = "matplotlib: pip install 'graphblas-nn[plot]'"
-            raise MissingError("plot", wanted, "no such package") from None
         shown = [n for n in ("loss", "accuracy", "r2") if any(n in row for row in self.rows)]
-        figure = Figure(figsize=(5 * max(len(shown), 1), 3.5), layout="constrained")
-        axes = figure.subplots(1, len(shown), squeeze=False)[0] if shown else []
+        figure, axes = _figure(len(shown))
         for axis, name in zip(axes, shown, strict=True):
             for column, label in ((name, "training"), (f"val_{name}", "validation")):
                 points = [
@@ -107,10 +101,56 @@ class History:
                     axis.plot(*zip(*points, strict=True), marker="o", label=label)
             axis.set(xlabel="epoch", ylabel=name)
             axis.legend()
-        if path is not None:
-            try:
-                figure.savefig(path)
-            except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise FileError(str(path), "a picture that can be written", reason) from None
-        return figure
+        return _saved(figure, path)
+
+    def plot_edges(self, path: Any = None) -> Any:
+        """Draw how the edges moved, layer by layer over the steps, with matplotlib.
+
+        Three charts: the edges of each layer (their drift between layers); the share of them that each
+        rewiring dropped, and of that what was grown again at once, dotted; the share of all places that has
+        been explored (ITOP's rate).
+
+        Parameters, result and errors are those of `plot`.
+        """
+        figure, axes = _figure(3)
+        titles = ("edges", "dropped, of all edges", "explored, of all places")
+        for layer in dict.fromkeys(row["layer"] for row in self.rewirings):
+            rows = [row for row in self.rewirings if row["layer"] == layer]
+            steps = [row["step"] for row in rows]
+            removed = [row["dropped"] + row["regrown"] for row in rows]
+            before = [max(1, row["nnz"] - row["grown"] + row["dropped"]) for row in rows]
+            (line,) = axes[0].plot(steps, [row["nnz"] for row in rows], marker=".", label=layer)
+            shares = [r / b for r, b in zip(removed, before, strict=True)]
+            axes[1].plot(steps, shares, marker=".", color=line.get_color())
+            regrown = [row["regrown"] / b for row, b in zip(rows, before, strict=True)]
+            axes[1].plot(steps, regrown, linestyle=":", color=line.get_color())
+            axes[2].plot(
+                steps, [r["explored"] / r["places"] for r in rows], marker=".", color=line.get_color()
+            )
+        for axis, title in zip(axes, titles, strict=True):
+            axis.set(xlabel="step", ylabel=title, ylim=(0, None))
+        if self.rewirings:
+            axes[0].legend()
+        return _saved(figure, path)
+
+
+def _figure(count: int) -> tuple[Any, Any]:
+    """Return a figure of `count` charts beside each other."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        wanted = "matplotlib: pip install 'graphblas-nn[plot]'"
+        raise MissingError("plot", wanted, "no such package") from None
+    figure = Figure(figsize=(5 * max(count, 1), 3.5), layout="constrained")
+    return figure, figure.subplots(1, count, squeeze=False)[0] if count else []
+
+
+def _saved(figure: Any, path: Any) -> Any:
+    """Save the figure, if there is a path, and return it."""
+    if path is not None:
+        try:
+            figure.savefig(path)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise FileError(str(path), "a picture that can be written", reason) from None
+    return figure

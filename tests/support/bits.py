@@ -26,10 +26,13 @@ def bits_of(arrays: Mapping[str, Weights | Array]) -> dict[str, Any]:
 
 
 def bits(model: Layer, state: State | None = None) -> dict[str, Any]:
-    """All parameters and buffers of a model; with `state` also slots, step and generator."""
+    """All parameters and buffers of a model; with `state` also slots, memory, step and generator."""
     held = bits_of(model.parameters() | model.buffers())
     if state is not None:
         held |= bits_of({f"{name} {k}": a for name, slots in state.slots.items() for k, a in slots.items()})
+        for name, memory in state.memory.items():
+            held |= bits_of({f"{name} edges {k}": array for k, array in memory.edges.items()})
+            held |= bits_of({f"{name} layer {k}": array for k, array in memory.layer.items()})
         held["step"] = state.step
         held["generator"] = repr(state.generator.bit_generator.state)
     return held

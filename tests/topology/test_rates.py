@@ -156,6 +156,16 @@ def test_the_threshold_halves_and_doubles(sites: list[Site], limit: float, aim: 
         assert [float(site.memory.layer["threshold"]) for site in sites] == [limit] * len(sites)
 
 
+@pytest.mark.parametrize(
+    ("below", "factor"), [(89, 2), (90, 1), (100, 1), (110, 1), (111, 0.5), (119, 0.5), (0, 2)]
+)
+def test_the_threshold_stays_within_a_tenth_of_the_aim(below: int, factor: float) -> None:
+    values = np.where(np.arange(200) < below, 0.25, 0.5)  # 0.5 is not below 0.5
+    site = Site("w", Weights.from_coo(np.arange(200), np.zeros(200, dtype=int), values, (200, 1)))
+    assert rates.adaptive_threshold(0.5, aim=100)([site], 0.0) == [below / 200]
+    assert site.memory.layer["threshold"] == 0.5 * factor
+
+
 def test_a_threshold_that_always_doubles_stays_a_number() -> None:
     site = site_of(np.zeros((2, 2)))
     rule = rates.adaptive_threshold(1e308)
@@ -271,6 +281,13 @@ def test_momentum_guard_by_value() -> None:
 def test_rounded_up_is_a_ceiling(sites: list[Site], percent: int) -> None:
     for site, rate in zip(sites, rates.rounded_up()(sites, percent / 100), strict=True):
         assert count_of(rate, site.weights.nnz) == -(-percent * site.weights.nnz // 100)
+
+
+def test_rounded_up_is_not_misled_by_floating_point() -> None:
+    site = site_of(np.ones((10, 10)))
+    assert math.ceil(0.07 * 100) == 8
+    assert rates.rounded_up()([site], 0.07) == [0.07]
+    assert rates.rounded_up()([site], 0.0701) == [0.08]
 
 
 # -- Errors --------------------------------------------------------------------------------------------------

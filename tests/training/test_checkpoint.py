@@ -77,6 +77,7 @@ MODELS: dict[str, Maker] = {
     "LayerNorm": lambda dtype: layers.LayerNorm(6, epsilon=1e-3, dtype=dtype),
     "Dropout": lambda dtype: layers.Chain(linear(dtype=dtype), layers.Dropout(0.4, 3)),
     "Dense": lambda dtype: layers.Dense.random(6, 6, dtype=dtype, seed=1),
+    "ReserveLinear": lambda dtype: layers.ReserveLinear.of(linear(nnz=20, dtype=dtype), 9, penalty=0.1, seed=2),
     "Dense, Fortran order": fortran,
     "Residual": lambda dtype: layers.Residual(layers.Chain(linear(dtype=dtype), layers.Tanh())),
     "Parallel": lambda dtype: layers.Parallel(linear(dtype=dtype), linear(dtype=dtype, bias=False, nnz=7)),
@@ -251,10 +252,19 @@ def test_the_size_follows_the_edges(tmp_path: Path) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "rewiring", [topology.set_(0.3), topology.rigl(3, 0.3, until=100)], ids=["set", "rigl"]
+    "rewiring",
+    [
+        topology.set_(0.3),
+        topology.rigl(3, 0.3, until=100),
+        topology.snfs(4, 0.3, until=100, steps=5),  # remembers activations between rewirings
+        topology.deep_r(0.5, temperature=0.1),  # remembers a sign an edge
+        topology.dsr(5, topology.every_steps(2, 1.0), threshold=0.1),  # remembers a threshold
+        topology.in_turn(topology.gmp(0.1, 2), topology.itop(every=3)),  # remembers the edges of the start
+    ],
+    ids=["set", "rigl", "snfs", "deep_r", "dsr", "gmp, itop"],
 )
 def test_going_on_from_a_file_equals_never_stopping(
-    make: Callable[[], training.Transform], rewiring: topology.Rewiring, dtype: Any, tmp_path: Path
+    make: Callable[[], training.Transform], rewiring: topology.Rewirer, dtype: Any, tmp_path: Path
 ) -> None:
     rng = np.random.default_rng(1)
     x, y = rng.standard_normal((40, 6)), rng.integers(3, size=40)

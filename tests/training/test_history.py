@@ -100,3 +100,28 @@ def test_plot_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingError, match="pip install 'graphblas-nn\\[plot\\]'"):
         full_history().plot()
+
+
+def rewired_history() -> History:
+    history = History([{"epoch": 0, "loss": 1.0}])
+    for step in (10, 20):
+        for layer, nnz in (("0.weights", 100 - step), ("2.weights", 40 + step)):
+            row = {"step": step, "epoch": 0, "layer": layer, "nnz": nnz, "dropped": 10, "grown": 10}
+            history.rewirings.append({**row, "regrown": 5, "explored": 200 + step, "places": 1000})
+    return history
+
+
+def test_plot_of_edges() -> None:
+    pytest.importorskip("matplotlib")
+    edges, dropped, explored = rewired_history().plot_edges().axes
+    assert [line.get_label() for line in edges.lines] == ["0.weights", "2.weights"]
+    assert [list(line.get_ydata()) for line in edges.lines] == [[90, 80], [50, 60]]
+    assert list(dropped.lines[0].get_ydata()) == pytest.approx([15 / 90, 15 / 80])
+    assert list(dropped.lines[1].get_ydata()) == pytest.approx([5 / 90, 5 / 80])
+    assert list(explored.lines[1].get_ydata()) == [0.21, 0.22]
+    assert explored.get_xlabel() == "step"
+
+
+def test_plot_of_edges_that_never_moved() -> None:
+    pytest.importorskip("matplotlib")
+    assert [len(axis.lines) for axis in History().plot_edges().axes] == [0, 0, 0]

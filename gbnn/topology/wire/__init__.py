@@ -1,6 +1,7 @@
 """Initial graphs: makers (rng, shape, nnz) -> Edges with exactly `nnz` edges, and graphs made elsewhere."""
 
 from gbnn.topology.wire.attachment import scale_free
+from gbnn.topology.wire.correlated import correlated
 from gbnn.topology.wire.given import from_networkx, from_scipy
 from gbnn.topology.wire.lattice import small_world
 from gbnn.topology.wire.maker import Wiring, fixed
@@ -15,6 +16,7 @@ __all__ = [
     "butterfly",
     "constant_fan_in",
     "constant_fan_out",
+    "correlated",
     "expander",
     "fixed",
     "from_networkx",

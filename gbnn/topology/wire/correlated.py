@@ -18,18 +18,18 @@ Array = np.ndarray[Any, Any]
 
 # Entries of one block: of the inputs, and of their correlations.
 _BLOCK = 2**22
-# Standardised inputs are rounded to multiples of 2**-26. Their products are multiples of 2**-52 and no partial
-# sum exceeds 1 by much (Cauchy-Schwarz), so float64 adds them exactly, in whatever order BLAS does.
+# Standardised inputs are rounded to multiples of 2**-26. Their products are multiples of 2**-52 and no sum of
+# some is much above 1 (Cauchy-Schwarz): so float64 adds them exactly, in whatever order BLAS does.
 _GRID = 2.0**26
 
 
 def correlated(x: Any, *, block: int = _BLOCK) -> Wiring:
     """Return a maker of first layers: edges where the inputs have the largest absolute Pearson correlation.
 
-    Hidden neuron j stands for input j mod in. Place (i, j) scores the absolute correlation of inputs
-    i and j mod in over the rows of `x`, and 0 for an input with itself or with a constant one; the `nnz` largest become
-    edges. As in the reference implementation of CHT, which repeats the matrix of correlations side by side
-    for a hidden layer of 2·in and cuts it to the layer's shape; so it is done here for every width.
+    Hidden neuron j stands for input j mod in. Place (i, j) scores the absolute correlation of inputs i and
+    j mod in over the rows of `x`, and 0 for an input with itself or with a constant one; the `nnz` largest
+    become edges. As in the reference implementation of CHT, which repeats the matrix of correlations side by
+    side for a hidden layer of 2·in and cuts it to the layer's shape; here that is done for every width.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def correlated(x: Any, *, block: int = _BLOCK) -> Wiring:
         if rows != columns.features:
             raise ArgumentError("shape", f"{columns.features} inputs, as the data has", rows)
         # Input f is that of hidden neurons f, f + in, f + 2·in, ...
-        copies = np.maximum(0, -((np.arange(rows) - hidden) // rows))
+        copies = np.clip(-((np.arange(rows) - hidden) // rows), 0, count)
         low, high = _strongest(columns, copies, count, size)
         sources, targets = _places(low, high, copies, rows, count)
         edges, _ = Edges.from_coo(sources, targets, (rows, hidden))

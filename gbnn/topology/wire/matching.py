@@ -148,7 +148,7 @@ def _repaired(rng: np.random.Generator, keys: Array, width: int) -> bool:
         mine, other = repeated[alone], partner[alone]
         targets = keys[mine] % width, keys[other] % width
         new = np.stack([keys[mine] - targets[0] + targets[1], keys[other] - targets[1] + targets[0]])
-        # A swap stands if its two edges are not there yet; should two swaps make the same, the next round sees.
+        # A swap stands if its two edges are not there yet. Two that make the same one leave it to repair.
         place = np.minimum(np.searchsorted(keys, new), keys.size - 1)
         good = (keys[place] != new).all(axis=0)
         keys[mine[good]], keys[other[good]] = new[:, good]
