@@ -3,8 +3,8 @@
     python benchmarks/rewire.py [--width 4096] [--density 0.01] [--batch 128] [--share 0.3] [--memory 1000000]
 
 All in one process, alternating: medians. Beside a part that takes up what is sorted already stands another
-that sorts everything anew, as NumPy does it best: the compiled loops of `gbnn.merge` have to beat these. At the
-end, the most memory that a rewiring of `--memory` edges takes beside the weights.
+that sorts everything anew, as NumPy does it best: the compiled loops of `gbnn.merge` have to beat these. At
+the end, the most memory that a rewiring of `--memory` edges takes beside the weights.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -105,3 +106,18 @@ def test_standardised(fashion, monkeypatch):
     assert split.x.dtype == np.float32
     assert abs(split.x.mean()) < 1e-3
     assert abs(split.x.std() - 1) < 1e-3
+
+
+def test_an_archive_of_other_files_is_refused(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import data as reproduction
+
+    def pack(folder):
+        (folder / "train-images-idx3-ubyte").write_bytes(b"no images")
+        with tarfile.open(folder / "package.tgz", "w:gz") as archive:
+            archive.add(folder / "train-images-idx3-ubyte", "package/data/train-images-idx3-ubyte")
+        return folder / "package.tgz"
+
+    with pytest.raises(FileError, match="the four files of MNIST"):
+        reproduction._unpack(pack, tmp_path / "mnist")
+    assert list(tmp_path.iterdir()) == []  # nothing is left behind

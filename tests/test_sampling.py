@@ -8,6 +8,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gbnn import sampling
 from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, GbnnError
 from gbnn.sampling import _subset, distinct_edges
@@ -112,6 +113,18 @@ def test_where_order_is_asked_for_the_same_edges_come_in_it(shape, count):
     drawn = list(zip(sources.tolist(), targets.tolist(), strict=True))
     assert drawn == sorted(drawn)
     assert drawn == sorted(draw(shape, count, exclude))
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (BIG, BIG)])
+def test_draws_that_fall_short_are_gone_on_with(monkeypatch, shape):
+    draw_all = sampling._draw
+    monkeypatch.setattr(sampling, "_draw", lambda rng, shape, count: draw_all(rng, shape, min(count, 90)))
+    exclude = Edges.from_coo([3, 7], [1, 0], shape)[0]
+    sources, targets = distinct_edges(np.random.default_rng(0), shape, 500, exclude, ordered=True)
+    drawn = list(zip(sources.tolist(), targets.tolist(), strict=True))
+    assert drawn == sorted(set(drawn))
+    assert len(drawn) == 500
+    assert not set(drawn) & {(3, 1), (7, 0)}
 
 
 @pytest.mark.parametrize("count", [1, 14, 15, 29, 30])

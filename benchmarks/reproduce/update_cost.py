@@ -17,7 +17,7 @@ import argparse
 import statistics
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class Trial:
         return np.argpartition(size, size.size - count)[size.size - count :]
 
 
-def alternate(sides: dict[str, Callable[[], object]], rounds: int, now: Now) -> dict[str, float]:
+def alternate(sides: Mapping[str, Callable[[], object]], rounds: int, now: Now) -> dict[str, float]:
     """Run every side once a round, in turn; return each one's median in seconds. The first round is lost."""
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds + 1):

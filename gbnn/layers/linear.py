@@ -149,7 +149,7 @@ class Linear(Layer):
         Raises
         ------
         ArgumentError, KindError
-            If there are no edges to speak of, or other options make no sense.
+            If `edges` are no Edges, or an option makes no sense.
 
         Examples
         --------

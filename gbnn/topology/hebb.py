@@ -55,8 +55,8 @@ def cannistraci_hebb(*, internal: bool = False, sampled: bool = False, block: in
     CHTs (Zhang et al., "Brain-inspired sparse training enables transformers and LLMs to perform as fully
     connected", 2025) samples by CH2-L3. Both began with the path form, which sums
     1 / sqrt((1 + e_a)·(1 + e_j)) over paths; the node form, of CHTs, has its positive scores at the same
-    places, not the same values. As in the reference implementation new edges are meant to start at 0, dropped ones that return to keep their
-    weight, and `gbnn.topology.percolation` to come before.
+    places, not the same values. As in the reference implementation new edges are meant to start at 0, dropped
+    ones that return to keep their weight, and `gbnn.topology.percolation` to come before.
 
     Exact, without an in x out array: see `gbnn.topology.hebb_search`. Scores are in fixed point, so that no
     order of summation can change one.

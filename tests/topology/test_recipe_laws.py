@@ -46,6 +46,16 @@ def pruned_to(density: float) -> Callable[..., int]:
     return planned
 
 
+def pruned_along_a_sigmoid(recipe: Any, network: Sequence[Site], first: int, clock: Clock) -> int:
+    """CHTss, over the layers that take part."""
+    full = [bool(site.memory.layer["full at the start"]) for site in network]
+    taking_part = [site for site, left in zip(network, full, strict=True) if not left]
+    resting = sum(site.weights.nnz for site, left in zip(network, full, strict=True) if left)
+    goal = topology.sigmoid(1.0, 0.0, end=0.75)(clock)
+    last = 0.1 * sum(site.places for site in taking_part)
+    return resting + round(last + (first - resting - last) * goal)
+
+
 def grown_by_share(recipe: Any, network: Sequence[Site], first: int, clock: Clock) -> int:
     """MEST's soft memory: a share more than at the start."""
     full = [bool(site.memory.layer["full at the start"]) for site in network]
@@ -95,6 +105,13 @@ CASES: dict[str, Case] = {
     "gse": Case(lambda: topology.gse(2, 0.5)),
     "gmp": Case(lambda: topology.gmp(0.1, 2), pruned_to(0.1)),
     "granet": Case(lambda: topology.granet(0.1, 2), pruned_to(0.1)),
+    "cht": Case(topology.cht),
+    "cht, output": Case(lambda: topology.cht(0.5, rewire_output=True)),
+    "chts": Case(lambda: topology.chts(0.5, topology.every_steps(2, 1.0), rewire_output=True)),
+    "chtss": Case(
+        lambda: topology.chtss(0.1, 0.3, topology.every_steps(2, 1.0), rewire_output=True),
+        pruned_along_a_sigmoid,
+    ),
     "random, global": Case(
         lambda: topology.Rewiring(
             topology.magnitude,

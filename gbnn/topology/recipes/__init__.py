@@ -1,10 +1,14 @@
 """Published methods as combinations of the rules, a few lines each."""
 
 from gbnn.topology.recipes.by_gradient import gse, rigl, snfs, sparse_momentum, srigl
+from gbnn.topology.recipes.by_paths import cht, chts, chtss
 from gbnn.topology.recipes.classic import deep_r, dsr, itop, mest, set_, static
 from gbnn.topology.recipes.density import gmp, granet, top_kast
 
 __all__ = [
+    "cht",
+    "chts",
+    "chtss",
     "deep_r",
     "dsr",
     "gmp",

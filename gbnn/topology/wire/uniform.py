@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.edges import Edges
+from gbnn.edges import Edges, canonical_order
 from gbnn.sampling import distinct_edges
 from gbnn.topology.wire.maker import balanced, check_count
 
@@ -112,12 +112,7 @@ def _choices(rng: np.random.Generator, counts: Array, size: int) -> Array:
 
 def _distinct(majors: Array, minors: Array, rows: int, columns: int) -> tuple[Array, Array]:
     """Return the different pairs, sorted."""
-    if rows * columns < 2**63:
-        keys = majors * columns + minors
-        keys.sort()
-        new = np.diff(keys, prepend=-1) > 0
-        return np.divmod(keys[new], columns)
-    order = np.lexsort((minors, majors))
+    order = canonical_order(majors, minors, (rows, columns))
     majors, minors = majors[order], minors[order]
     new = (np.diff(majors, prepend=-1) != 0) | (np.diff(minors, prepend=-1) != 0)
     return majors[new], minors[new]

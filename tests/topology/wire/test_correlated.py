@@ -17,10 +17,11 @@ Array = np.ndarray[Any, Any]
 
 
 def scores(x: Array, hidden: int) -> Array:
-    """|corr(i, j mod in)|, as the reference tiles and cuts the matrix; rounded, so that equal ones tie."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        corr = np.atleast_2d(np.corrcoef(np.asarray(x, dtype=float).T))
-    corr = np.abs(np.nan_to_num(corr))
+    """|corr(i, j mod in)|, as the reference tiles and cuts the matrix; 0 for constant inputs and itself."""
+    corr = np.zeros((x.shape[1], x.shape[1]))
+    varies = np.flatnonzero(x.min(axis=0) < x.max(axis=0))
+    if varies.size:
+        corr[np.ix_(varies, varies)] = np.abs(np.corrcoef(x[:, varies].T.astype(float)))
     np.fill_diagonal(corr, 0)
     return np.tile(corr, -(-hidden // x.shape[1]))[:, :hidden]
 
