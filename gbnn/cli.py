@@ -71,7 +71,12 @@ def _parser() -> argparse.ArgumentParser:
         "--density", type=float, help="share of all possible edges in the hidden layers (default 0.05)"
     )
     size.add_argument("--nnz", type=int, nargs="+", metavar="N", help="edges in all, or one number a layer")
-    made.add_argument("--allocation", default="erdos_renyi", help="erdos_renyi (default), uniform, by_fan_in, by_layer_fan_in")
+    made.add_argument(
+        "--allocation",
+        default="erdos_renyi",
+        metavar="NAME",
+        help="erdos_renyi (default), uniform, by_fan_in, by_layer_fan_in",
+    )
     made.add_argument(
         "--activation",
         default="relu",

@@ -153,7 +153,7 @@ def _moved(
         for name, array in held.items():
             if name in brought:
                 array[came] = brought[name]
-    return rewired.record(site, change, dropped.size, 0)
+    return rewired.record(site, change, dropped.size)
 
 
 def _is(part: str, name: str) -> bool:

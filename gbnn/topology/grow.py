@@ -56,7 +56,7 @@ def random(site: Site, dropped: Array, count: int, rng: np.random.Generator) -> 
     if count > empty + dropped.size:
         raise ArgumentError("count", f"at most {empty + dropped.size} free places", count)
     elsewhere = min(count, empty)
-    sources, targets = distinct_edges(rng, edges.shape, elsewhere, exclude=edges)
+    sources, targets = distinct_edges(rng, edges.shape, elsewhere, exclude=edges, ordered=True)
     if elsewhere == count:
         return sources, targets
     again = rng.permutation(dropped)[: count - elsewhere]

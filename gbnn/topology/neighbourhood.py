@@ -150,7 +150,7 @@ def small_world(p: float = 0.1, *, radius: float | None = None, ring: bool = Tru
     >>> site = Site("w", Weights.from_coo([0], [0], 1.0, shape=(100, 100)))
     >>> sources, targets = small_world(0.2, radius=0.05)(site, np.array([0]), 100, np.random.default_rng(0))
     >>> around = np.abs(sources - targets)
-    >>> 70 < np.count_nonzero(np.minimum(around, 100 - around) <= 5) < 95
+    >>> 70 < int(np.count_nonzero(np.minimum(around, 100 - around) <= 5)) < 95
     True
     """
     p = check_float("p", p, 0, 1)

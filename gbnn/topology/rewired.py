@@ -65,36 +65,46 @@ class Rewired:
         }
 
 
-EXPLORED = "explored"
+EXPLORED, LATELY = "explored", "explored lately"
 
 
 def start_exploring(site: Site) -> None:
     """Remember the edges the layer has before its first rewiring."""
     if EXPLORED not in site.memory.layer:
-        site.memory.layer[EXPLORED] = _pairs(site.weights.edges, slice(None))
+        site.memory.layer[EXPLORED] = _keys(site.weights.edges, slice(None))
+        site.memory.layer[LATELY] = site.memory.layer[EXPLORED][:0]
 
 
-def record(site: Site, change: Change, removed: int, regrown: int) -> Rewired:
+def record(site: Site, change: Change, removed: int) -> Rewired:
     """Return what happened to a layer, and remember of it what later rewirings ask for.
 
-    `Memory.layer` gets "overlap", the share of the edges removed that were regrown,
-    and "explored", the different edges so far: sorted keys source·out + target, or rows of source and
-    target where keys would not fit into 64 bits. Time and memory are O(explored).
+    `Memory.layer` gets "overlap", the share of the `removed` edges that were regrown, and all different edges
+    so far: "explored", and those not in it yet, "explored lately", which join it when they have become many.
+    Both are sorted keys source·out + target, or rows of source and target where these exceed 64 bits.
     """
     memory = site.memory.layer
-    memory["overlap"] = np.array(regrown / max(removed, 1))
-    known, new = memory[EXPLORED], _pairs(site.weights.edges, change.new)
+    memory["overlap"] = np.array(change.regrown / max(removed, 1))
+    known, lately = memory[EXPLORED], memory[LATELY]
+    new = _keys(site.weights.edges, change.new)
     if known.ndim == 1:
-        place = np.searchsorted(known, new)
-        fresh = np.append(known, -1)[place] != new
-        known = np.insert(known, place[fresh], new[fresh])
+        new = new[_absent(known, new)]
+        fresh = _absent(lately, new)
+        lately = np.insert(lately, np.searchsorted(lately, new[fresh]), new[fresh])
+        if lately.size > known.size // 4:
+            known, lately = np.insert(known, np.searchsorted(known, lately), lately), lately[:0]
     else:
         known = np.unique(np.concatenate([known, new]), axis=0)
-    memory[EXPLORED] = known
-    return Rewired(site.name, change, regrown, len(known), site.places)
+    memory[EXPLORED], memory[LATELY] = known, lately
+    return Rewired(site.name, change, change.regrown, len(known) + len(lately), site.places)
 
 
-def _pairs(edges: Edges, which: Any) -> Array:
+def _absent(known: Array, keys: Array) -> Array:
+    """Say which keys are not among the `known`, both sorted."""
+    missing: Array = np.append(known, -1)[np.searchsorted(known, keys)] != keys
+    return missing
+
+
+def _keys(edges: Edges, which: Any) -> Array:
     """Return edges as sorted keys, or as rows of two where keys are too large."""
     sources, targets = edges.sources[which], edges.targets[which]
     if edges.shape[0] * edges.shape[1] < 2**63:

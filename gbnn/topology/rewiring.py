@@ -224,24 +224,19 @@ class Rewiring:
     def _change(
         self, site: Site, dropped: Array, sources: Array, targets: Array, rng: np.random.Generator
     ) -> Rewired:
-        position = site.weights.edges.find(sources, targets)
-        again = position[position >= 0]
-        removed = dropped.size
-        if self.keep_regrown and again.size:
-            # Dropped and grown again: the edge simply stays, with its weight and all its state.
-            gone = np.setdiff1d(dropped, again)
-            if gone.size != dropped.size - again.size:
-                raise ArgumentError(f"grow, {site.name}", "each edge once, and none that is kept", "others")
-            dropped, sources, targets = gone, sources[position < 0], targets[position < 0]
         rewired.start_exploring(site)
-        change = site.rewire(dropped, sources, targets)
+        try:
+            change = site.rewire(dropped, sources, targets, keep_regrown=self.keep_regrown)
+        except ArgumentError as error:
+            wanted = "each edge once, and none that is kept"
+            raise ArgumentError(f"grow, {site.name}", wanted, error.got) from None
         new = change.new
         if new.size and self.start is not zeros:
             fan_in, fan_out = site.weights.edges.fans()
             values = site.weights.values.copy()
             values[new] = drawn(self.start, rng, fan_in[new], fan_out[new], values.dtype)
             site.weights.assign(values)
-        return rewired.record(site, change, removed, int(again.size))
+        return rewired.record(site, change, dropped.size)
 
 
 @dataclass(frozen=True)

@@ -118,14 +118,14 @@ class Site:
 
     def kept(self, dropped: Array) -> Edges:
         """Return the edges without those at the positions `dropped`."""
-        keep = np.ones(self.weights.nnz, dtype=bool)
-        keep[dropped] = False
-        edges = self.weights.edges
-        return Edges(edges.sources[keep], edges.targets[keep], edges.shape)
+        return self.weights.edges.without(dropped)
 
-    def rewire(self, dropped: Array, sources: Array, targets: Array) -> Change:
-        """Drop and add edges, the new ones of weight 0; all that is known of each edge follows it."""
-        change = self.weights.rewire(dropped, sources, targets)
+    def rewire(self, dropped: Array, sources: Array, targets: Array, *, keep_regrown: bool = False) -> Change:
+        """Drop and add edges, the new ones of weight 0; all that is known of each edge follows it.
+
+        Parameters are those of `Weights.rewire`.
+        """
+        change = self.weights.rewire(dropped, sources, targets, keep_regrown=keep_regrown)
         for name, slot in self.slots.items():
             self.slots[name] = change.carry(slot)
         self.memory.follow(change)

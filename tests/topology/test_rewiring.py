@@ -447,11 +447,11 @@ RULES: dict[str, tuple[Rewiring, str]] = {
         broken(grow=grows([1, 2], [0, 2])),
         "grow, w: expected each edge once, and none that is kept",
     ),
-    "one edge twice": (broken(grow=grows([2, 2], [2, 2])), "edges: expected each edge once"),
+    "one edge twice": (broken(grow=grows([2, 2], [2, 2])), "grow, w: expected each edge once"),
     "a dropped edge twice": (broken(grow=grows([0, 0], [0, 0])), "grow, w: expected each edge once"),
     "a kept edge, anew": (
         broken(grow=grows([1, 2], [0, 2]), keep_regrown=False),
-        "edges: expected each edge once",
+        "grow, w: expected each edge once",
     ),
     "too few": (broken(grow=grows([2], [2])), "grow, w, sources: expected 2 edges, got 1"),
     "out of range": (
@@ -461,7 +461,7 @@ RULES: dict[str, tuple[Rewiring, str]] = {
     "no pair": (broken(grow=lambda *a: None), r"grow, w: expected a pair \(sources, targets\), got NoneType"),
     "targets too few": (broken(grow=grows([2, 2], [2])), "grow, w, targets: expected 2 edges, got 1"),
     "edges of float": (broken(grow=grows([2.0, 2.0], [0.0, 1.0])), "grow, w, sources: expected integers"),  # type: ignore[list-item]
-    "too many counts": (broken(allocate=lambda s, d, n: [1, 1]), "allocate: expected 1 counts, 2 edges in all"),
+    "too many counts": (broken(allocate=lambda s, d, n: [1, 1]), "allocate: expected 1 counts, 2 edges"),
     "no counts": (broken(allocate=lambda s, d, n: None), "allocate: expected a list of counts, got NoneType"),
     "a negative count": (
         broken(allocate=lambda s, d, n: [-2]),

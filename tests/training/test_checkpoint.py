@@ -77,7 +77,7 @@ MODELS: dict[str, Maker] = {
     "LayerNorm": lambda dtype: layers.LayerNorm(6, epsilon=1e-3, dtype=dtype),
     "Dropout": lambda dtype: layers.Chain(linear(dtype=dtype), layers.Dropout(0.4, 3)),
     "Dense": lambda dtype: layers.Dense.random(6, 6, dtype=dtype, seed=1),
-    "ReserveLinear": lambda dtype: layers.ReserveLinear.of(linear(nnz=20, dtype=dtype), 9, penalty=0.1, seed=2),
+    "ReserveLinear": lambda dtype: layers.ReserveLinear.of(linear(nnz=20, dtype=dtype), 9, penalty=0.1),
     "Dense, Fortran order": fortran,
     "Residual": lambda dtype: layers.Residual(layers.Chain(linear(dtype=dtype), layers.Tanh())),
     "Parallel": lambda dtype: layers.Parallel(linear(dtype=dtype), linear(dtype=dtype, bias=False, nnz=7)),
