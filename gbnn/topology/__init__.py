@@ -20,7 +20,7 @@ from gbnn.topology.rates import equal
 from gbnn.topology.recent import recent, recent_gradient, remember
 from gbnn.topology.recipes import *  # noqa: F403
 from gbnn.topology.redistribute import same
-from gbnn.topology.rewired import Rewired
+from gbnn.topology.rewired import Rewired, explored
 from gbnn.topology.rewiring import Rewirer, Rewiring, in_turn
 from gbnn.topology.schedules import (
     Fraction,
@@ -47,6 +47,7 @@ __all__ = [
     "Memory",
     "Prune",
     "Rewired",
+    "explored",
     "Rewirer",
     "Rewiring",
     "Site",

@@ -155,9 +155,7 @@ def fit(
         tally = _Tally(model)
         for step in steps:
             tally.add(step)
-            history.rewirings += [
-                {"step": step.index, "epoch": step.epoch, **done.row()} for done in step.changes
-            ]
+            history.note(step)
             bar.update()
             if bar.n % 10 == 0 or step.last_in_epoch:
                 bar.set_postfix(tally.shown(), refresh=False)

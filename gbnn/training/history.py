@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gbnn.errors import ArgumentError, FileError, MissingError
+from gbnn.topology import explored
+from gbnn.training.state import Step
 
 __all__ = ["History", "table"]
 
@@ -35,8 +37,8 @@ class History:
     rows : list of dict
         One an epoch: epoch, loss, accuracy (or r2), val_loss, ..., seconds, edges_per_second, grown.
     rewirings : list of dict
-        One a layer and rewiring: step, epoch, layer, and then in edges: nnz, dropped, grown, regrown,
-        explored (see `topology.Rewired`), places.
+        One a layer and rewiring: step, epoch, layer, and then in edges: nnz, dropped, grown, regrown (see
+        `topology.Rewired`); the last ones of each epoch also explored (`topology.explored`), places.
 
     Examples
     --------
@@ -70,6 +72,15 @@ class History:
 
     def __repr__(self) -> str:
         return f"History({len(self.rows)} epochs)\n{self.table()}"
+
+    def note(self, step: Step) -> None:
+        """Add what a step's rewiring did to each layer."""
+        self.rewirings += [{"step": step.index, "epoch": step.epoch, **one.row()} for one in step.changes]
+        if step.last_in_epoch:
+            of_epoch = {row["layer"]: row for row in self.rewirings if row["epoch"] == step.epoch}
+            for name, row in of_epoch.items():
+                rows, columns = step.model.parameters()[name].shape
+                row |= {"explored": explored(step.state.memory[name]), "places": rows * columns}
 
     def plot(self, path: Any = None) -> Any:
         """Draw loss and metric over the epochs with matplotlib (``pip install 'graphblas-nn[plot]'``).
@@ -124,9 +135,8 @@ class History:
             axes[1].plot(steps, shares, marker=".", color=line.get_color())
             regrown = [row["regrown"] / b for row, b in zip(rows, before, strict=True)]
             axes[1].plot(steps, regrown, linestyle=":", color=line.get_color())
-            axes[2].plot(
-                steps, [r["explored"] / r["places"] for r in rows], marker=".", color=line.get_color()
-            )
+            known = [(row["step"], row["explored"] / row["places"]) for row in rows if "explored" in row]
+            axes[2].plot(*zip(*known, strict=True), marker=".", color=line.get_color())
         for axis, title in zip(axes, titles, strict=True):
             axis.set(xlabel="step", ylabel=title, ylim=(0, None))
         if self.rewirings:

@@ -68,7 +68,7 @@ def strongest(edges: Edges, kept: Cells, block: tuple[int, int], x: Any, dy: Any
 @pytest.mark.parametrize("block", [(1, 1), (2, 3), (3, 1)])
 @pytest.mark.parametrize("piece", [1, 2**18])
 def test_gradient_blocks(block: tuple[int, int], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gbnn.topology.blocks._PIECE", piece)
+    monkeypatch.setitem(gradient_blocks.__globals__, "_PIECE", piece)
 
     @patient
     @given(layers(block), st.data())
@@ -93,7 +93,7 @@ def test_sampled_blocks(candidates: int | None, monkeypatch: pytest.MonkeyPatch)
     edges = expanded(units, block)
     x, dy = activations(edges.shape)
     if candidates is None:  # a layer beyond what is looked at wholly: as many candidates as blocks
-        monkeypatch.setattr("gbnn.topology.blocks.EXACT_PLACES", 10)
+        monkeypatch.setitem(gradient_blocks.__globals__, "EXACT_PLACES", 10)
     dropped = np.flatnonzero(
         (edges.sources // 2 == units.sources[0]) & (edges.targets // 3 == units.targets[0])
     )
@@ -120,7 +120,7 @@ def test_pieces_of_candidates_do_not_show(monkeypatch: pytest.MonkeyPatch) -> No
     edges = expanded(random_edges((20, 20), 10), (2, 3))
     grow = gradient_blocks((2, 3), candidates=200)
     whole = pairs(*grow(site_of(edges), NONE, 60, rng_of()))
-    monkeypatch.setattr("gbnn.topology.blocks._PIECE", 7)
+    monkeypatch.setitem(gradient_blocks.__globals__, "_PIECE", 7)
     assert pairs(*grow(site_of(edges), NONE, 60, rng_of())) == whole
 
 

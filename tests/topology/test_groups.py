@@ -92,7 +92,7 @@ def test_pieces_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     dropped = np.arange(0, 600, 3)
     whole = pairs(*in_groups(8)(site_of(edges), dropped, 200, rng_of()))
     for block in (1, 8, 100):
-        monkeypatch.setattr("gbnn.topology.groups._BLOCK", block)
+        monkeypatch.setitem(in_groups.__globals__, "_BLOCK", block)
         assert pairs(*in_groups(8)(site_of(edges), dropped, 200, rng_of())) == whole
 
 
