@@ -7,6 +7,7 @@ Where a published table used other numbers than a recipe's own defaults, they st
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -79,6 +80,23 @@ def deep_r(steps: int, rate: Schedule) -> topology.Rewirer:
     return topology.deep_r(rate)
 
 
+def chts_by_its_command(steps: int, rate: Schedule) -> topology.Rewiring:
+    """CHTs as the command of its authors has it (EM_S): denser at first, and much of that regrown each time.
+
+    Each epoch all but the strongest 1 % of all places go; then 6 %, from 45 % of the training on 3.5 %, and
+    from 75 % on 1 % are filled.
+    """
+    density = topology.piecewise([0.06, 0.035, 0.01], [0.45, 0.75])
+    return dataclasses.replace(
+        topology.chts(0.0),
+        prune=topology.magnitude,
+        rates=topology.rates.down_to(0.01),
+        goal=topology.to_density(density),
+        allocate=topology.redistribute.by_size,
+        each_step=None,
+    )
+
+
 LENET: dict[str, Make] = {
     "dense": nothing,
     "static": nothing,
@@ -101,6 +119,7 @@ WIDE: dict[str, Make] = {
     "rigl-each-epoch": rigl_each_epoch,
     "cht": recipe("cht"),
     "chts": recipe("chts"),
+    "chts-em-s": chts_by_its_command,
 }
 """Methods for 784-1568-1568-1568-10, whose last layer is full and never rewired."""
 

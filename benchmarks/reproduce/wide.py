@@ -33,7 +33,7 @@ from gbnn.topology import wire
 
 WIDTHS = (784, 1568, 1568, 1568, 10)
 BATCH = 32
-OWN_START = ("cht", "chts")  # methods whose published command draws weights by the sparse fan-in
+OWN_START = ("cht", "chts", "chts-em-s")  # methods whose published command draws weights by the sparse fan-in
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +48,17 @@ def small_world(split: Split) -> Callable[..., Any]:
     return wire.small_world(0.0)
 
 
-WIRES = {"random": random, "small-world": small_world}
+def correlated(split: Split) -> Callable[..., Any]:
+    """Return the maker that wires the first layer by the correlations of the inputs, others at random."""
+    first = wire.correlated(split.x)
+
+    def maker(rng: np.random.Generator, shape: tuple[int, int], nnz: int) -> Any:
+        return (first if shape[0] == split.x.shape[1] else wire.random)(rng, shape, nnz)
+
+    return maker
+
+
+WIRES = {"random": random, "small-world": small_world, "correlated": correlated}
 
 
 def network(key: Row, split: Split) -> Chain:
