@@ -343,9 +343,37 @@ class Weights:
             each = f"{np.size(sources)} values, one for each new edge, or a scalar"
             raise ArgumentError("values", each, added.shape)
         check_finite("values", added)
-        moved = change.carry(self._values, added[order] if added.ndim else added)
-        self._edges, self._values = edges, moved
+        self.move(edges, change, added[order] if added.ndim else added)
+        return change
+
+    def move(self, edges: Edges, change: Change, values: Any = 0.0) -> None:
+        """Take the edges that `Edges.rewired` has made of the present ones, and its `Change`.
+
+        Parameters
+        ----------
+        edges : Edges
+        change : Change
+        values : ndarray, shape (change.grown,), or scalar
+            Values of the new edges, in the new order.
+
+        Raises
+        ------
+        ArgumentError
+            If they do not belong together, or to these weights.
+
+        Examples
+        --------
+        >>> from gbnn.weights import Weights
+        >>> w = Weights.from_coo([0, 1, 2], [0, 0, 0], [1.0, 2.0, 3.0], shape=(3, 2))
+        >>> edges, change, _ = w.edges.rewired([1], [0], [1])
+        >>> w.move(edges, change, 5.0)
+        >>> w.values
+        array([1., 5., 3.], dtype=float32)
+        """
+        if edges.shape != self.shape or edges.nnz != change.origin.size:
+            raise ArgumentError("edges", f"{change.origin.size} edges of {self.shape}", repr(edges.shape))
+        self._values = change.carry(self._values, values)
+        self._edges = edges
         version = self._version + 1
         self._reset_views()
         self._version = version
-        return change

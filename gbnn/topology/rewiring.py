@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from gbnn.edges import check_indices
+from gbnn.edges import Change, Edges, check_indices
 from gbnn.errors import ArgumentError, KindError, check_float, check_int
 from gbnn.layers import Initializer, zeros
 from gbnn.layers.init import drawn
@@ -187,9 +187,13 @@ class Rewiring:
             _ends(site, count, self.grow(site, gone, count, rng))
             for site, gone, count in zip(chosen, dropped, counts, strict=True)
         ]
+        # All layers are found to be right before the first one moves.
+        moves = [
+            self._moved(site, gone, *new) for site, gone, new in zip(chosen, dropped, grown, strict=True)
+        ]
         return [
-            self._change(site, gone, *new, rng)
-            for site, gone, new in zip(chosen, dropped, grown, strict=True)
+            self._move(site, *move, gone.size, rng)
+            for site, move, gone in zip(chosen, moves, dropped, strict=True)
         ]
 
     def _dropped(
@@ -221,22 +225,28 @@ class Rewiring:
             raise ArgumentError("prune", f"rules that drop at least {now - goal} edges", now - goal - over)
         return dropped
 
-    def _change(
-        self, site: Site, dropped: Array, sources: Array, targets: Array, rng: np.random.Generator
-    ) -> Rewired:
-        rewired.start_exploring(site)
+    def _moved(self, site: Site, dropped: Array, sources: Array, targets: Array) -> tuple[Edges, Change]:
+        """Return a layer's edges as they will be, and what changes."""
         try:
-            change = site.rewire(dropped, sources, targets, keep_regrown=self.keep_regrown)
+            edges = site.weights.edges
+            after, change, _ = edges.rewired(dropped, sources, targets, keep_regrown=self.keep_regrown)
         except ArgumentError as error:
             wanted = "each edge once, and none that is kept"
             raise ArgumentError(f"grow, {site.name}", wanted, error.got) from None
+        return after, change
+
+    def _move(
+        self, site: Site, edges: Edges, change: Change, removed: int, rng: np.random.Generator
+    ) -> Rewired:
+        rewired.start_exploring(site)
+        site.move(edges, change)
         new = change.new
         if new.size and self.start is not zeros:
             fan_in, fan_out = site.weights.edges.fans()
             values = site.weights.values.copy()
             values[new] = drawn(self.start, rng, fan_in[new], fan_out[new], values.dtype)
             site.weights.assign(values)
-        return rewired.record(site, change, dropped.size)
+        return rewired.record(site, change, removed)
 
 
 @dataclass(frozen=True)

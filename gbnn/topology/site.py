@@ -120,12 +120,15 @@ class Site:
         """Return the edges without those at the positions `dropped`."""
         return self.weights.edges.without(dropped)
 
-    def rewire(self, dropped: Array, sources: Array, targets: Array, *, keep_regrown: bool = False) -> Change:
-        """Drop and add edges, the new ones of weight 0; all that is known of each edge follows it.
+    def rewire(self, dropped: Array, sources: Array, targets: Array) -> Change:
+        """Drop and add edges, the new ones of weight 0; all that is known of each edge follows it."""
+        edges, change, _ = self.weights.edges.rewired(dropped, sources, targets)
+        self.move(edges, change)
+        return change
 
-        Parameters are those of `Weights.rewire`.
-        """
-        change = self.weights.rewire(dropped, sources, targets, keep_regrown=keep_regrown)
+    def move(self, edges: Edges, change: Change) -> None:
+        """Take the edges that `Edges.rewired` has made; all that is known of each edge follows it."""
+        self.weights.move(edges, change)
         for name, slot in self.slots.items():
             self.slots[name] = change.carry(slot)
         self.memory.follow(change)
@@ -134,7 +137,6 @@ class Site:
         except ArgumentError:  # nothing is known of absent edges: new ones have gradient 0
             if self.gradient is not None:
                 self.gradient = change.carry(np.asarray(self.gradient))
-        return change
 
 
 def sites(

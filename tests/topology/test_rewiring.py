@@ -494,6 +494,18 @@ def test_a_rule_that_does_not_keep_its_word_changes_nothing(rewiring: Rewiring, 
     assert table_of(site) == before
 
 
+def test_a_rule_that_fails_in_the_second_layer_leaves_the_first_as_it_was() -> None:
+    def grow(site: Site, dropped: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        sources, targets = random(site, dropped, count, rng)
+        return (sources, targets) if site.name == "0" else (sources * 0, targets * 0)
+
+    places = [Site(f"{k}", Linear.random(6, 6, nnz=20, seed=k).weights) for k in range(2)]
+    before = [table_of(site) for site in places]
+    with pytest.raises(ArgumentError, match="grow, 1: expected each edge once"):
+        broken(grow=grow).apply(places, CLOCK, np.random.default_rng(0))
+    assert [table_of(site) for site in places] == before
+
+
 @pytest.mark.parametrize(
     ("start", "error"),
     [
