@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.errors import ArgumentError
 from gbnn.sampling import distinct_edges
+from gbnn.topology.places import check_room
 from gbnn.topology.site import Site
 from gbnn.topology.strongest import search_absent
 
@@ -52,10 +52,7 @@ def random(site: Site, dropped: Array, count: int, rng: np.random.Generator) -> 
     [(0, 1), (1, 0)]
     """
     edges = site.weights.edges
-    empty = edges.shape[0] * edges.shape[1] - edges.nnz
-    if count > empty + dropped.size:
-        raise ArgumentError("count", f"at most {empty + dropped.size} free places", count)
-    elsewhere = min(count, empty)
+    elsewhere = min(count, check_room(site, dropped, count))
     sources, targets = distinct_edges(rng, edges.shape, elsewhere, exclude=edges, ordered=True)
     if elsewhere == count:
         return sources, targets
