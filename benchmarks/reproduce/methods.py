@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gbnn import layers, topology
+from gbnn import topology
 from gbnn.training import Schedule
 
 Array = np.ndarray[Any, Any]
