@@ -230,6 +230,34 @@ def exact_block(x, dy, out):  # type: ignore[no-untyped-def]
                     row[j] += v * np.float64(dy[b, j])
 
 
+# A product and the sum it goes into may be rounded once; sums stay in the order they are written in.
+_one_thread_fused = partial(_kept_on_disk, parallel=False, fastmath={"contract"})
+
+
+@_one_thread_fused
+def plus_times(x, ids, starts, sources, values, y):  # type: ignore[no-untyped-def]
+    """y[j] += Σ over edges into j of x[i]·w, edges grouped by target: `product` for a small plus_times.
+
+    Four edges at a time, so that y is read and written once for four. In one thread, as waking another costs
+    as much as it saves; and kept on disk, which `product` cannot be, as it takes functions.
+    """
+    batch = x.shape[1]
+    for k in range(ids.size):
+        out = y[ids[k]]
+        stop = starts[k + 1]
+        whole = stop - (stop - starts[k]) % 4
+        for e in range(starts[k], whole, 4):
+            x_0, x_1, x_2, x_3 = x[sources[e]], x[sources[e + 1]], x[sources[e + 2]], x[sources[e + 3]]
+            w_0, w_1, w_2, w_3 = values[e], values[e + 1], values[e + 2], values[e + 3]
+            for b in range(batch):
+                out[b] += (x_0[b] * w_0 + x_1[b] * w_1) + (x_2[b] * w_2 + x_3[b] * w_3)
+        for e in range(whole, stop):
+            row = x[sources[e]]
+            w = values[e]
+            for b in range(batch):
+                out[b] += row[b] * w
+
+
 @_one_thread
 def _reaching(bits, low, mask, out):  # type: ignore[no-untyped-def]
     found = 0

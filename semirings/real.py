@@ -9,7 +9,7 @@ import numpy as np
 from graphblas import monoid, semiring
 
 from gbnn.semirings.gradients import EdgeGradient
-from gbnn.semirings.routes import by_graphblas, by_kernel, times_transposed
+from gbnn.semirings.routes import by_graphblas, by_kernel, is_small, plus_times_by_kernel, times_transposed
 from gbnn.semirings.scalars import scalar
 from gbnn.semirings.semiring import Route, Semiring
 from gbnn.weights import Weights
@@ -61,12 +61,14 @@ plus_times = Semiring(
     partials=_times_partials,
     one=1.0,
     routes=(
+        Route("small", plus_times_by_kernel, is_small),
         Route("graphblas", by_graphblas(semiring.plus_times, monoid.plus)),
         Route("kernel", by_kernel),
     ),
     adjoint=_plus_times_adjoint,
 )
-"""(+, ×): the ordinary network. Forward and input gradient by GraphBLAS, weight gradient lazily by kernel."""
+"""(+, ×): the ordinary network. Forward and input gradient by GraphBLAS, or by a kernel of its own where
+they are small; weight gradient lazily by kernel."""
 
 max_times = Semiring(
     name="max_times",

@@ -75,6 +75,36 @@ def adjoint_by_kernel(
     return (dx if inputs else None), dw, dbias
 
 
+# Up to here the compiled kernel is about 1.5 times as fast as the GraphBLAS call or more: 3 times in the
+# median, 4.6 near no edges, 1.3 to 1.7 at 25,000 edges and batch 32, with 1 thread and with 2. A call costs
+# about 115 µs before it computes anything, the kernel about 20; beyond, what an edge or a neuron costs
+# counts, and there SuiteSparse is as good (docs/measurements.md; `python benchmarks/routes.py --bound`).
+# Only shapes decide, so that the same network gives the same bits.
+_FEW_EDGES, _FEW_EDGES_OF_LARGE_BATCH, _LARGE_BATCH = 8_000, 25_000, 32
+_FEW_ACTIVATIONS = 130_000
+
+
+def is_small(x: Array, weights: Weights) -> bool:
+    """Return whether a product of plus_times is mostly the overhead of its call; x may as well be dY."""
+    batch = x.shape[0]
+    few = _FEW_EDGES if batch < _LARGE_BATCH else _FEW_EDGES_OF_LARGE_BATCH
+    return weights.nnz <= few and batch * (weights.in_features + weights.out_features) <= _FEW_ACTIVATIONS
+
+
+def plus_times_by_kernel(s: Semiring, x: Array, weights: Weights, bias: Array | None) -> Array:
+    """Compute the product of plus_times by its own compiled kernel."""
+    y = np.empty((x.shape[0], weights.out_features), dtype=x.dtype, order="F")
+    y[...] = 0 if bias is None else bias
+    values = weights.values_by_target.view()
+    values.flags.writeable = False  # as those by source are: numba compiles once for both
+    kernels.plus_times(by_neuron(x), *weights.edges.by_target, values, y.T)
+    return y
+
+
 def times_transposed(dy: Array, weights: Weights) -> Array:
-    """Return dY @ Wᵀ over plus_times, by GraphBLAS's in-place kernel on the view by source."""
-    return into_full(semiring.plus_times, binary.plus, dy, weights.by_source)
+    """Return dY @ Wᵀ over plus_times, from the view by source: by the kernel if small, else by GraphBLAS."""
+    if not is_small(dy, weights):
+        return into_full(semiring.plus_times, binary.plus, dy, weights.by_source)
+    dx = np.zeros((dy.shape[0], weights.in_features), dtype=dy.dtype, order="F")
+    kernels.plus_times(by_neuron(dy), *weights.edges.by_source, weights.values, dx.T)
+    return dx

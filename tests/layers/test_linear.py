@@ -242,8 +242,8 @@ def test_numbers_too_large_for_float32_become_infinite():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("batch", [1, 32])
 def test_graphblas_runs_its_in_place_kernel_forward_and_backward(dtype, batch, bias):
-    layer = Linear.random(64, 48, nnz=300, bias=bias, dtype=dtype, seed=0)
-    x = np.asfortranarray(np.random.default_rng(0).standard_normal((batch, 64)), dtype=dtype)
+    layer = Linear.random(400, 300, nnz=40_000, bias=bias, dtype=dtype, seed=0)
+    x = np.asfortranarray(np.random.default_rng(0).standard_normal((batch, 400)), dtype=dtype)
     for _ in range(2):
         with storage.kernel_report() as report:
             y, pullback = layer.forward(x)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from support.products import both_dtypes, ordinary
 
-from gbnn.semirings import EdgeGradient, Probe, kernels, plus_times
+from gbnn import storage
+from gbnn.semirings import EdgeGradient, Probe, kernels, plus_times, routes
+from gbnn.weights import Weights
 
 
 @both_dtypes
@@ -83,3 +85,87 @@ def test_probe_gives_the_derivative_of_absent_edges():
     assert probe.at(rows[:0], columns[:0]).shape == (0,)
     narrow = Probe(x.astype(np.float32), dy.astype(np.float32))
     assert narrow.at(rows, columns).dtype == narrow.block(0, 9).dtype == np.float32
+
+
+# -- Small products, by kernel -------------------------------------------------------------------------------
+
+
+def layers_of_every_fan(dtype):
+    """Layers with no edges, one, all, and neurons of every number of edges from none up, on both sides."""
+    rng = np.random.default_rng(0)
+    stairs = np.tri(11, 11, -1)  # target j has 10 - j edges: every remainder of a group of four
+    for mask in (
+        np.zeros((3, 2)),
+        np.ones((1, 1)),
+        np.ones((9, 6)),
+        stairs,
+        stairs.T,
+        rng.random((80, 50)) < 0.1,
+    ):
+        rows, columns = np.nonzero(mask)
+        yield Weights.from_coo(rows, columns, rng.standard_normal(rows.size), mask.shape, dtype=dtype)
+
+
+@both_dtypes
+@pytest.mark.parametrize("batch", [1, 3, 8, 100])
+def test_small_products_are_those_of_graphblas_up_to_rounding(batch, dtype, monkeypatch):
+    rng, accuracy = np.random.default_rng(1), 20 * np.finfo(dtype).eps
+    for weights in layers_of_every_fan(dtype):
+        x = np.asfortranarray(rng.standard_normal((batch, weights.in_features)), dtype)
+        dy = np.asfortranarray(rng.standard_normal((batch, weights.out_features)), dtype)
+        assert routes.is_small(x, weights)
+        for bias in (None, rng.standard_normal(weights.out_features).astype(dtype)):
+            small, _ = plus_times.product(x, weights, bias)
+            large, _ = plus_times.product(x, weights, bias, route="graphblas")
+            assert (small.shape, small.dtype, small.flags.f_contiguous) == (large.shape, dtype, True)
+            # Relative to the sum of the absolute terms, which bounds the error of a sum in any order.
+            terms = np.abs(x) @ np.abs(weights.to_dense()) + (0 if bias is None else np.abs(bias))
+            assert (np.abs(small - large) <= accuracy * terms).all()
+        small = routes.times_transposed(dy, weights)
+        with monkeypatch.context() as patch:
+            patch.setattr(routes, "is_small", lambda dy, weights: False)
+            large = routes.times_transposed(dy, weights)
+        assert (small.shape, small.dtype, small.flags.f_contiguous) == (large.shape, dtype, True)
+        assert (np.abs(small - large) <= accuracy * (np.abs(dy) @ np.abs(weights.to_dense().T))).all()
+
+
+def test_small_products_keep_infinity_and_nan():
+    weights = Weights.from_dense(np.ones((5, 2)))
+    for place in range(5):
+        x = np.ones((3, 5))
+        x[:, place] = np.inf, -np.inf, np.nan
+        wanted = np.repeat([[np.inf], [-np.inf], [np.nan]], 2, axis=1)
+        for route in ("small", "graphblas"):
+            np.testing.assert_array_equal(plus_times.product(x, weights, route=route)[0], wanted)
+
+
+@pytest.mark.parametrize(
+    ("batch", "features", "nnz", "small"),
+    [
+        (1, 200, 8_000, True),
+        (1, 200, 8_001, False),
+        (31, 200, 8_001, False),
+        (32, 200, 25_000, True),
+        (32, 200, 25_001, False),
+        (63, 2**10, 10, True),
+        (64, 2**10, 10, False),
+    ],
+)
+def test_shapes_choose_the_route_of_both_directions(batch, features, nnz, small):
+    """So the same network computes the same bits, whatever the numbers and the threads are."""
+    places = np.arange(nnz) * 7919 % features**2  # distinct, as 7919 is prime to the size
+    weights = Weights.from_coo(*np.divmod(places, features), 1.0, (features, features))
+    x = np.ones((batch, features), dtype=np.float32, order="F")
+    before, found = storage.threads(), []
+    try:
+        for threads in (1, before):
+            storage.set_threads(threads)
+            with storage.kernel_report() as report:
+                y, pullback = plus_times.product(x, weights)
+                dx, _ = pullback(y)
+            assert len(report.kernels) == (0 if small else 2)
+            found.append((y, dx))
+    finally:
+        storage.set_threads(before)
+    for one, many in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, many)
