@@ -56,29 +56,29 @@ class Rewired:
         }
 
 
-EXPLORED, LATELY = "explored", "explored lately"
+EXPLORED, LATELY, HALVED = "explored", "explored lately", "explored halved"
+
+MOST = 2**20
+"""Edges of which a layer remembers that they have been there, 8 MiB; of more, a known share."""
 
 
 def start_exploring(site: Site) -> None:
     """Remember the edges the layer has before its first rewiring."""
-    if EXPLORED not in site.memory.layer:
-        site.memory.layer[EXPLORED] = _keys(site.weights.edges, slice(None))
-        site.memory.layer[LATELY] = site.memory.layer[EXPLORED][:0]
+    memory = site.memory.layer
+    if EXPLORED not in memory:
+        memory[HALVED] = np.array(0)
+        memory[EXPLORED], memory[LATELY] = np.empty((2, 0), dtype=np.uint64)
+        _remember(site.memory, site.weights.edges, slice(None))
 
 
 def record(site: Site, change: Change, removed: int) -> Rewired:
     """Return what happened to a layer, and remember of it what later rewirings ask for.
 
-    `Memory.layer` gets "overlap", the share of the `removed` edges that were regrown; and every edge there
-    has been: "explored", each once and in order, and "explored lately", as they came. They are keys
-    source·out + target, or rows of source and target where these exceed 64 bits.
+    `Memory.layer` gets "overlap", the share of the `removed` edges that were regrown, and, hashed, the edges
+    that have been there: "explored", each once and in order, and "explored lately", as they came.
     """
-    memory = site.memory.layer
-    memory["overlap"] = np.array(change.regrown / max(removed, 1))
-    lately = np.concatenate([memory[LATELY], _keys(site.weights.edges, change.new)])
-    memory[LATELY] = lately
-    if len(lately) > max(len(memory[EXPLORED]), 2**16):  # seldom: sorting them is most of the work
-        explored(site.memory)
+    site.memory.layer["overlap"] = np.array(change.regrown / max(removed, 1))
+    _remember(site.memory, site.weights.edges, change.new)
     return Rewired(site.name, change, change.regrown)
 
 
@@ -86,12 +86,18 @@ def explored(memory: Memory) -> int:
     """Return how many different edges a layer has had, from before its first rewiring to now.
 
     As a share of all places it is the in-time over-parameterization rate (ITOP; Liu et al., 2021,
-    arXiv:2102.02887). Takes O(edges explored); 0 where nothing has been rewired.
+    arXiv:2102.02887). Exact up to a million edges (but for hashes of 64 bits that collide), beyond that an
+    estimate good to about 0.1 %: memory is bounded. 0 where nothing has been rewired.
 
     Parameters
     ----------
     memory : Memory
         That of the layer: ``Site.memory``, or of ``State.memory``.
+
+    Notes
+    -----
+    Adaptive sampling (Flajolet, 1990): once there are too many, only edges whose hash begins with a zero bit
+    are remembered, then with two, and so on.
 
     Examples
     --------
@@ -106,20 +112,39 @@ def explored(memory: Memory) -> int:
     """
     if EXPLORED not in memory.layer:
         return 0
-    keys = np.concatenate([memory.layer[EXPLORED], memory.layer[LATELY]])
-    if keys.ndim == 1:
-        keys.sort(kind="stable")  # quick, as most of them are in order
-        keys = keys[np.append(True, keys[1:] != keys[:-1])[: keys.size]]
-    else:
-        keys = np.unique(keys, axis=0)
-    memory.layer[EXPLORED], memory.layer[LATELY] = keys, keys[:0]
-    return len(keys)
+    _settle(memory)
+    return int(memory.layer[EXPLORED].size) << int(memory.layer[HALVED])
 
 
-def _keys(edges: Edges, which: Any) -> Array:
-    """Return edges as keys, or as rows of two where keys are too large."""
-    sources, targets = edges.sources[which], edges.targets[which]
-    if edges.shape[0] * edges.shape[1] < 2**63:
-        keys: Array = sources * edges.shape[1] + targets
-        return keys
-    return np.stack([sources, targets], axis=1)
+def _remember(memory: Memory, edges: Edges, which: Any) -> None:
+    """Add edges to those that have been there."""
+    hashes = _mixed(_mixed(edges.sources[which]) + edges.targets[which].astype(np.uint64))
+    hashes = hashes[hashes <= _limit(memory)]
+    memory.layer[LATELY] = np.concatenate([memory.layer[LATELY], hashes])
+    # Seldom, as sorting them is most of the work.
+    if memory.layer[LATELY].size > max(memory.layer[EXPLORED].size, 2**16):
+        _settle(memory)
+
+
+def _settle(memory: Memory) -> None:
+    """Sort what came lately into the rest, and leave some out if it is too much."""
+    hashes = np.concatenate([memory.layer[EXPLORED], memory.layer[LATELY]])
+    hashes.sort(kind="stable")  # quick, as most of them are in order
+    hashes = hashes[np.append(True, hashes[1:] != hashes[:-1])[: hashes.size]]
+    while hashes.size > MOST:
+        memory.layer[HALVED] = memory.layer[HALVED] + 1
+        hashes = hashes[: np.searchsorted(hashes, _limit(memory), side="right")]
+    memory.layer[EXPLORED], memory.layer[LATELY] = hashes.copy(), hashes[:0].copy()
+
+
+def _limit(memory: Memory) -> np.uint64:
+    """Return the largest hash that is remembered."""
+    return np.uint64((2**64 - 1) >> int(memory.layer[HALVED]))
+
+
+def _mixed(numbers: Array) -> Array:
+    """Return well spread 64-bit hashes of integers (the finalizer of SplitMix64; Steele et al., 2014)."""
+    z = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    return z ^ (z >> np.uint64(31))
