@@ -265,7 +265,7 @@ def _reaching(bits, low, mask, out):  # type: ignore[no-untyped-def]
     for start in range(0, whole, 64):
         part = bits[start : start + 64]
         top = mask & low & 0
-        for k in range(64):  # in vector registers, as the length is known
+        for k in range(part.size):  # a length the compiler knew would be unrolled, and not run in vectors
             top = max(top, part[k] & mask)
         if top >= low:
             for k in range(64):
