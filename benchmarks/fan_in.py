@@ -22,7 +22,7 @@ from gbnn.edges import Edges
 from gbnn.layers import Linear
 from gbnn.sampling import distinct_edges
 from gbnn.semirings import Probe
-from gbnn.topology import strongest_into
+from gbnn.topology.grow import strongest_into
 
 
 def by_partition(probe: Probe, present: Edges, count: int) -> int:

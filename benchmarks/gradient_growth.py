@@ -19,7 +19,7 @@ from timing import alternate
 from gbnn.edges import Edges
 from gbnn.sampling import distinct_edges
 from gbnn.semirings import Probe
-from gbnn.topology.strongest import Search, search_absent
+from gbnn.topology.grow.strongest import Search, search_absent
 
 Array = np.ndarray[Any, Any]
 

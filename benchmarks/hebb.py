@@ -17,8 +17,8 @@ import numpy as np
 
 from gbnn.edges import Edges
 from gbnn.sampling import distinct_edges
-from gbnn.topology.hebb_algebra import hebb_scores
-from gbnn.topology.hebb_search import strongest_links
+from gbnn.topology.grow.hebb_algebra import hebb_scores
+from gbnn.topology.grow.hebb_search import strongest_links
 
 LAYERS = ((1568, 24_586), (4096, 167_772), (20_000, 400_000))
 

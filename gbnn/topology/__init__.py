@@ -1,27 +1,31 @@
 """Which edges exist: first graphs, allocation, and rewiring as prune x grow x when x fraction x allocate."""
 
-from gbnn.topology import allocate, at_init, candidates, prune, rates, recipes, redistribute, scores, wire
-from gbnn.topology.attachment import preferential
-from gbnn.topology.blocks import gradient_blocks, random_blocks, weakest_blocks
-from gbnn.topology.candidates import grabo, graest, sampled_gradient
+from gbnn.topology import allocate, at_init, grow, prune, rates, recipes, redistribute, scores, wire
 from gbnn.topology.clock import Clock, When, always, doubling, every_epoch, every_steps, never, once
 from gbnn.topology.exchange import Exchange
-from gbnn.topology.fan_in import ConstantFanIn, strongest_into
+from gbnn.topology.fan_in import ConstantFanIn
 from gbnn.topology.goals import Goal, from_start, relative, to_density
-from gbnn.topology.groups import in_groups, weakest_in_groups
-from gbnn.topology.grow import Grow, gradient, random
-from gbnn.topology.hebb import cannistraci_hebb, hebb
+from gbnn.topology.grow.attachment import preferential
+from gbnn.topology.grow.blocks import gradient_blocks, random_blocks, weakest_blocks
+from gbnn.topology.grow.candidates import grabo, graest, sampled_gradient
+from gbnn.topology.grow.groups import in_groups, weakest_in_groups
+from gbnn.topology.grow.hebb import cannistraci_hebb, hebb
+from gbnn.topology.grow.neighbourhood import local, same_block, small_world
+from gbnn.topology.grow.recent import recent, recent_gradient, remember
+from gbnn.topology.grow.rules import Grow, gradient, random
+from gbnn.topology.grow.strongest import search_absent, strongest_absent
+from gbnn.topology.grow.strongest_into import strongest_into
+from gbnn.topology.grow.swaps import swapped
+from gbnn.topology.in_turn import Rewirer, in_turn
 from gbnn.topology.langevin import random_walk
-from gbnn.topology.limits import sign_flip
-from gbnn.topology.neighbourhood import local, same_block, small_world
-from gbnn.topology.percolation import percolation
-from gbnn.topology.prune import Prune, lowest, magnitude, set_magnitude
+from gbnn.topology.prune.limits import sign_flip
+from gbnn.topology.prune.percolation import percolation
+from gbnn.topology.prune.rules import Prune, lowest, magnitude, set_magnitude
 from gbnn.topology.rates import equal
-from gbnn.topology.recent import recent, recent_gradient, remember
 from gbnn.topology.recipes import *  # noqa: F403
 from gbnn.topology.redistribute import same
 from gbnn.topology.rewired import Rewired, explored
-from gbnn.topology.rewiring import Rewirer, Rewiring, in_turn
+from gbnn.topology.rewiring import Rewiring
 from gbnn.topology.schedules import (
     Fraction,
     constant,
@@ -33,8 +37,6 @@ from gbnn.topology.schedules import (
     sigmoid,
 )
 from gbnn.topology.site import Memory, Site, sites
-from gbnn.topology.strongest import search_absent, strongest_absent
-from gbnn.topology.swaps import swapped
 
 __all__ = [
     *recipes.__all__,
@@ -55,7 +57,7 @@ __all__ = [
     "allocate",
     "always",
     "at_init",
-    "candidates",
+    "grow",
     "cannistraci_hebb",
     "constant",
     "cosine",

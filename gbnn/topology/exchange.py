@@ -15,7 +15,7 @@ from gbnn.layers.init import drawn
 from gbnn.sampling import distinct_edges
 from gbnn.topology import rewired
 from gbnn.topology.clock import Clock, When
-from gbnn.topology.prune import count_of, smallest
+from gbnn.topology.prune.rules import count_of, smallest
 from gbnn.topology.rewired import Rewired
 from gbnn.topology.schedules import Fraction
 from gbnn.topology.site import Site

@@ -10,11 +10,11 @@ import numpy as np
 
 from gbnn.errors import check_float
 from gbnn.topology.clock import Clock
-from gbnn.topology.prune import count_of, smallest
+from gbnn.topology.grow.strongest import strongest_absent
+from gbnn.topology.grow.strongest_into import strongest_into
+from gbnn.topology.prune.rules import count_of, smallest
 from gbnn.topology.schedules import Fraction
 from gbnn.topology.site import Site
-from gbnn.topology.strongest import strongest_absent
-from gbnn.topology.strongest_into import strongest_into
 
 __all__ = ["ConstantFanIn", "strongest_into"]
 

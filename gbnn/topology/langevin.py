@@ -10,9 +10,8 @@ import numpy as np
 
 from gbnn.errors import check_float
 from gbnn.topology.clock import Clock
-from gbnn.topology.limits import SIGN
-from gbnn.topology.rewiring import EachStep
-from gbnn.topology.site import Site
+from gbnn.topology.prune.limits import SIGN
+from gbnn.topology.site import EachStep, Site
 
 __all__ = ["random_walk"]
 

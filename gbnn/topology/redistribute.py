@@ -11,9 +11,9 @@ import numpy as np
 
 from gbnn.errors import ArgumentError, check_float, check_int
 from gbnn.topology.divide import divide
+from gbnn.topology.grow.strongest import search_absent
 from gbnn.topology.scores import Score, checked, momentum_size
 from gbnn.topology.site import Site
-from gbnn.topology.strongest import search_absent
 
 __all__ = [
     "Allocate",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -15,40 +15,18 @@ from gbnn.layers.init import drawn
 from gbnn.topology import rewired
 from gbnn.topology.clock import Clock, When
 from gbnn.topology.goals import Goal
-from gbnn.topology.grow import Grow
-from gbnn.topology.prune import Prune
+from gbnn.topology.grow.rules import Grow
+from gbnn.topology.prune.rules import Prune
 from gbnn.topology.rates import Rates, equal
 from gbnn.topology.redistribute import Allocate, same
 from gbnn.topology.rewired import Rewired
 from gbnn.topology.schedules import Fraction
-from gbnn.topology.site import Site
+from gbnn.topology.site import EachStep, Site
 
-__all__ = ["InTurn", "Rewirer", "Rewiring", "in_turn", "not_full"]
+__all__ = ["Rewiring", "not_full"]
 
 Array = np.ndarray[Any, Any]
-EachStep = Callable[[Site, Clock, np.random.Generator], None]
 AlsoDrop = Callable[[Sequence[Site], Sequence[Array]], list[Array]]
-
-
-@runtime_checkable
-class Rewirer(Protocol):
-    """What `train` takes as its rewiring: a `Rewiring`, several in turn, or a class of the user's own."""
-
-    @property
-    def watches(self) -> bool:
-        """Whether `watch` wants to be called."""
-
-    def due(self, clock: Clock) -> bool:
-        """Return whether to rewire at this step."""
-
-    def skips_update(self, clock: Clock) -> bool:
-        """Return whether this step leaves out its weight update."""
-
-    def watch(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> None:
-        """See every step: after its update, before its rewiring."""
-
-    def apply(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> list[Rewired]:
-        """Rewire now."""
 
 
 def not_full(site: Site) -> bool:
@@ -247,61 +225,6 @@ class Rewiring:
             values[new] = drawn(self.start, rng, fan_in[new], fan_out[new], values.dtype)
             site.weights.assign(values)
         return rewired.record(site, change, removed)
-
-
-@dataclass(frozen=True)
-class InTurn:
-    """Several rewirings, each applied in its turn; see `in_turn`."""
-
-    parts: tuple[Rewirer, ...]
-
-    @property
-    def watches(self) -> bool:
-        """Whether one of them watches."""
-        return any(part.watches for part in self.parts)
-
-    def due(self, clock: Clock) -> bool:
-        """Return whether one of them is due."""
-        return any(part.due(clock) for part in self.parts)
-
-    def skips_update(self, clock: Clock) -> bool:
-        """Return whether one of them rewires at this step instead of the weight update."""
-        return any(part.skips_update(clock) for part in self.parts)
-
-    def watch(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> None:
-        """Let each see the step."""
-        for part in self.parts:
-            part.watch(places, clock, rng)
-
-    def apply(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> list[Rewired]:
-        """Apply those that are due, the later ones to what the earlier ones have left."""
-        return [done for part in self.parts if part.due(clock) for done in part.apply(places, clock, rng)]
-
-
-def in_turn(*rewirings: Rewirer) -> InTurn:
-    """Apply several rewirings one after the other: prune to a density, then move edges (GraNet).
-
-    Parameters
-    ----------
-    *rewirings : Rewirer
-        Each is applied when it is due.
-
-    Raises
-    ------
-    KindError
-        If one is no rewiring.
-
-    Examples
-    --------
-    >>> from gbnn import topology
-    >>> both = topology.in_turn(topology.gmp(0.1), topology.rigl())
-    >>> both.due(topology.Clock(step=100, total_steps=1000))
-    True
-    """
-    for k, rewiring in enumerate(rewirings):
-        if not isinstance(rewiring, Rewirer):
-            raise KindError(f"rewirings[{k}]", "a gbnn rewiring", type(rewiring).__name__)
-    return InTurn(rewirings)
 
 
 def _positions(site: Site, gone: Any) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +11,14 @@ import numpy as np
 from gbnn.edges import Change, Edges
 from gbnn.errors import ArgumentError
 from gbnn.semirings import EdgeGradient, Probe
+from gbnn.topology.clock import Clock
 from gbnn.weights import Weights
 
-__all__ = ["Memory", "Site", "sites"]
+__all__ = ["EachStep", "Memory", "Site", "sites"]
 
 Array = np.ndarray[Any, Any]
+EachStep = Callable[["Site", Clock, np.random.Generator], None]
+"""What a rewiring does for a layer at every step."""
 
 
 @dataclass

@@ -18,7 +18,7 @@ from gbnn.semirings import Probe
 from gbnn.topology import Clock, ConstantFanIn, Site, constant, srigl, strongest_into
 
 Array = np.ndarray[Any, Any]
-module = import_module("gbnn.topology.strongest_into")  # the package has the function by this name
+module = import_module("gbnn.topology.grow.strongest_into")  # the package has the function by this name
 patient = settings(deadline=None)
 
 

@@ -16,7 +16,7 @@ from gbnn import losses, models, topology, training
 from gbnn.errors import ArgumentError
 from gbnn.layers import Chain, Layer, Linear, ReserveLinear
 from gbnn.topology import Clock, Rewirer, Site, scores
-from gbnn.topology.rewiring import InTurn
+from gbnn.topology.in_turn import InTurn
 from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]

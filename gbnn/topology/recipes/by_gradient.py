@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gbnn.errors import check_int
 from gbnn.topology import prune, rates, redistribute
-from gbnn.topology.candidates import Distribution, grabo, sampled_gradient
 from gbnn.topology.clock import every_epoch, every_steps
 from gbnn.topology.fan_in import ConstantFanIn
-from gbnn.topology.grow import gradient
-from gbnn.topology.recent import recent_gradient, remember
+from gbnn.topology.grow.candidates import Distribution, grabo, sampled_gradient
+from gbnn.topology.grow.recent import recent_gradient, remember
+from gbnn.topology.grow.rules import gradient
 from gbnn.topology.recipes.choose import over_time, those
 from gbnn.topology.rewiring import Rewiring
 from gbnn.topology.schedules import Fraction, cosine

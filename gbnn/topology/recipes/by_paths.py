@@ -8,9 +8,9 @@ from gbnn.errors import check_float
 from gbnn.topology import rates
 from gbnn.topology.clock import Clock, When, every_epoch
 from gbnn.topology.goals import from_start
-from gbnn.topology.hebb import cannistraci_hebb, hebb
-from gbnn.topology.percolation import percolation
-from gbnn.topology.prune import magnitude, sampled
+from gbnn.topology.grow.hebb import cannistraci_hebb, hebb
+from gbnn.topology.prune.percolation import percolation
+from gbnn.topology.prune.rules import magnitude, sampled
 from gbnn.topology.recipes.choose import over_time, those
 from gbnn.topology.rewiring import Rewiring
 from gbnn.topology.schedules import Fraction, cosine, sigmoid

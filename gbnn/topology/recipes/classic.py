@@ -9,9 +9,9 @@ from gbnn.layers import Initializer, normal
 from gbnn.topology import prune, rates, redistribute
 from gbnn.topology.clock import Clock, When, always, every_epoch, every_steps, never
 from gbnn.topology.goals import at_start, relative
-from gbnn.topology.grow import Grow, random
+from gbnn.topology.grow.rules import Grow, random
 from gbnn.topology.langevin import random_walk
-from gbnn.topology.limits import sign_flip
+from gbnn.topology.prune.limits import sign_flip
 from gbnn.topology.recipes.choose import over_time, those
 from gbnn.topology.rewiring import Rewiring
 from gbnn.topology.schedules import Fraction, constant, cosine, piecewise

@@ -8,10 +8,11 @@ from gbnn.topology import prune, rates
 from gbnn.topology.clock import every_steps
 from gbnn.topology.exchange import Exchange
 from gbnn.topology.goals import from_start
-from gbnn.topology.grow import Grow, gradient, random
+from gbnn.topology.grow.rules import Grow, gradient, random
+from gbnn.topology.in_turn import InTurn, in_turn
 from gbnn.topology.recipes.choose import every as every_layer
 from gbnn.topology.recipes.choose import over_time, those
-from gbnn.topology.rewiring import InTurn, Rewiring, in_turn
+from gbnn.topology.rewiring import Rewiring
 from gbnn.topology.schedules import Fraction, constant, cosine, cubic
 
 __all__ = ["gmp", "granet", "top_kast"]
