@@ -25,9 +25,10 @@ from methods import COSTS
 
 from gbnn import engine, training
 from gbnn.errors import GbnnError
-from gbnn.layers import Linear
-from gbnn.topology import Clock, Memory, Rewirer, Site, sites
+from gbnn.layers import Linear, ReserveLinear
+from gbnn.topology import Clock, Exchange, Memory, Rewirer, Site, sites
 from gbnn.training.loop import values
+from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
 Now = Callable[[], float]
@@ -42,6 +43,8 @@ class Trial:
         self.x = np.asfortranarray(np.maximum(rng.standard_normal((batch, width), dtype=np.float32), 0))
         self.dy = np.asfortranarray(np.maximum(rng.standard_normal((batch, width), dtype=np.float32), 0))
         self.layer = Linear.random(width, width, density=density, seed=0)
+        if isinstance(rewiring, Exchange):  # Top-KAST: half as many edges in reserve
+            self.layer = ReserveLinear.of(self.layer, self.layer.nnz // 2)
         self.optimizer = training.sgd(0.1, momentum=0.9)
         self.slots = self.optimizer.start(values(self.layer))
         self.memory: dict[str, Memory] = {}
@@ -55,9 +58,11 @@ class Trial:
         _, pullback = self.layer.forward(self.x, training=True)
         _, self.gradients = pullback(self.dy)
         updates = self.optimizer.update(self.gradients, self.slots, values(self.layer), self.index)
-        self.layer.weights.add(updates["weights"])
-        assert self.layer.bias is not None
-        self.layer.bias += updates["bias"]
+        for name, parameter in self.layer.parameters().items():
+            if isinstance(parameter, Weights):
+                parameter.add(updates[name])
+            else:
+                parameter += updates[name]
         self.index += 1
 
     def watched_step(self) -> None:

@@ -128,8 +128,8 @@ def _remember(memory: Memory, edges: Edges, which: Any) -> None:
 
 def _settle(memory: Memory) -> None:
     """Sort what came lately into the rest, and leave some out if it is too much."""
-    hashes = np.concatenate([memory.layer[EXPLORED], memory.layer[LATELY]])
-    hashes.sort(kind="stable")  # quick, as most of them are in order
+    hashes = np.concatenate([memory.layer[EXPLORED], np.sort(memory.layer[LATELY])])
+    hashes.sort(kind="stable")  # which merges the two
     hashes = hashes[np.append(True, hashes[1:] != hashes[:-1])[: hashes.size]]
     while hashes.size > MOST:
         memory.layer[HALVED] = memory.layer[HALVED] + 1

@@ -66,7 +66,7 @@ def snfs(
     fraction: float | Fraction = 0.3,
     *,
     decay: float = 0.9,
-    steps: int = 32,
+    steps: int = 16,
     until: float | int = 0.75,
     rewire_output: bool = True,
 ) -> Rewiring:
