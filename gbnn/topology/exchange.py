@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, KindError, check_float
 from gbnn.layers import Initializer, zeros
 from gbnn.layers.init import drawn
@@ -31,8 +30,8 @@ class Exchange:
     """Of a layer's weights and reserve (`layers.ReserveLinear`) the strongest become the weights.
 
     Both keep their numbers of edges. An edge that changes sides takes its value, its optimizer state and its
-    `Memory` along. Then the `fraction` of the reserve that is weakest is drawn anew at random, where neither
-    set has an edge.
+    `Memory` along. Then the `fraction` of the reserve that is weakest, those that have just come included, is
+    drawn anew at random, where neither set had an edge.
 
     Attributes
     ----------
@@ -94,25 +93,21 @@ class Exchange:
 
     def _exchange(self, first: Site, second: Site, share: float, rng: np.random.Generator) -> list[Rewired]:
         size = np.abs(np.concatenate([first.weights.values, second.weights.values]))
-        stays = np.ones(size.size, dtype=bool)
-        stays[smallest(size, second.weights.nnz)] = False
-        down = np.flatnonzero(~stays[: first.weights.nnz])
-        up = np.flatnonzero(stays[first.weights.nnz :])
-        # The weakest that are left in reserve afterwards: of those that stay there and those that come.
-        rest = np.abs(second.weights.values)
-        rest[up] = np.inf
-        gone = smallest(rest, min(count_of(share, rest.size), rest.size - up.size))
-        taken = Edges.from_coo(
-            np.concatenate([first.weights.sources, second.weights.sources]),
-            np.concatenate([first.weights.targets, second.weights.targets]),
-            first.weights.shape,
-        )[0]
-        gone = gone[: first.places - taken.nnz]  # no more than there are places without an edge
-        sources, targets = distinct_edges(rng, taken.shape, gone.size, taken)
-        from_first, from_second = _state(first, down), _state(second, up)
+        used, many = first.weights.nnz, second.weights.nnz
+        weak = smallest(size, many)  # the reserve as it will be, before its weakest go
+        used_stay, many_stay = np.ones(used, dtype=bool), np.zeros(many, dtype=bool)
+        used_stay[weak[weak < used]] = False
+        many_stay[weak[weak >= used] - used] = True
+        taken, _, _ = first.weights.edges.rewired([], second.weights.sources, second.weights.targets)
+        # No more than there are places where neither had an edge.
+        gone = weak[smallest(size[weak], min(count_of(share, many), first.places - taken.nnz))]
+        anew = distinct_edges(rng, taken.shape, gone.size, taken)
+        down, up = np.flatnonzero(~used_stay), np.flatnonzero(~many_stay)
+        from_first, from_second = _state(first, np.setdiff1d(down, gone)), _state(second, up)
+        lost = np.setdiff1d(gone, down) - used
         return [
             _moved(first, down, *from_second, rng, self.start),
-            _moved(second, np.append(up, gone), *from_first, rng, self.start, (sources, targets)),
+            _moved(second, np.append(up, lost), *from_first, rng, self.start, anew),
         ]
 
 
