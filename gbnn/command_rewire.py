@@ -30,14 +30,13 @@ def rewiring_of(options: Namespace, learning_rate: Callable[[int], float]) -> Re
     Raises
     ------
     ArgumentError
-        On an unknown method, an option that it does not take, or one that it needs.
+        On an unknown method, an option that it does not take (none takes any without a method), or one that
+        it needs.
     """
     method = options.rewire
-    if method == "none":
-        return None
-    if method not in METHODS:
+    if method != "none" and method not in METHODS:
         raise ArgumentError("--rewire", f"one of none, {', '.join(METHODS)}", method)
-    takes = inspect.signature(METHODS[method]).parameters
+    takes = {} if method == "none" else inspect.signature(METHODS[method]).parameters
     given: dict[str, Any] = {"learning_rate": learning_rate} if "learning_rate" in takes else {}
     for name, option in OPTIONS.items():
         flag, value = f"--{option.replace('_', '-')}", getattr(options, option)
@@ -48,4 +47,4 @@ def rewiring_of(options: Namespace, learning_rate: Callable[[int], float]) -> Re
             raise ArgumentError(flag, f"nothing: --rewire {method} takes no such option", value)
         else:
             given[name] = value
-    return METHODS[method](**given)
+    return None if method == "none" else METHODS[method](**given)

@@ -127,3 +127,24 @@ def generator(where: str, seed: int | np.random.Generator) -> np.random.Generato
     if isinstance(seed, np.random.Generator):
         return seed
     return np.random.default_rng(check_int(where, seed, 0))
+
+
+def check_bool(where: str, value: Any) -> bool:
+    """Return `value` as a bool if it is one, NumPy's included, or raise KindError."""
+    if not isinstance(value, bool | np.bool_):
+        raise KindError(where, "True or False", f"{value!r} of type {type(value).__name__}")
+    return bool(value)
+
+
+def check_list(where: str, values: Any, expected: str) -> list[Any]:
+    """Return what can be iterated over as a list, or raise KindError."""
+    try:
+        return list(values)
+    except TypeError:  # an array of no dimensions, too
+        raise KindError(where, expected, f"{values!r} of type {type(values).__name__}") from None
+
+
+def check_function(where: str, part: Any) -> None:
+    """Raise KindError unless `part` can be called."""
+    if not callable(part):
+        raise KindError(where, "a function", f"{part!r} of type {type(part).__name__}")

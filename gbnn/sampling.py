@@ -10,9 +10,12 @@ import numpy as np
 from gbnn.edges import Edges, canonical_order, shape_of
 from gbnn.errors import ArgumentError, check_int
 
-__all__ = ["distinct_edges"]
+__all__ = ["MAX_EDGES", "distinct_edges"]
 
 Array = np.ndarray[Any, Any]
+
+MAX_EDGES = 2**40
+"""So many edges no memory holds: more are refused before any is taken."""
 
 
 def distinct_edges(
@@ -43,7 +46,8 @@ def distinct_edges(
     Raises
     ------
     ArgumentError
-        If there are fewer free places than `count`, or `exclude` is of another shape.
+        If there are fewer free places than `count`, `count` is more than 2**40, or `exclude` is of another
+        shape.
 
     Notes
     -----
@@ -67,6 +71,8 @@ def distinct_edges(
     if count > free:
         what = "places" if exclude is None else "free places"
         raise ArgumentError("nnz", f"at most {free}, the {what} of a {rows} x {columns} layer", count)
+    if count > MAX_EDGES:
+        raise ArgumentError("nnz", f"at most {MAX_EDGES} edges", count)
     if free <= 3 * count:
         keys = np.arange(places)
         if exclude is not None:

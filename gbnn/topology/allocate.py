@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gbnn.edges import MAX_FEATURES, shape_of
-from gbnn.errors import ArgumentError, KindError, check_float, check_int
+from gbnn.errors import ArgumentError, KindError, check_bool, check_float, check_int
 from gbnn.topology.divide import divide
 
 __all__ = [
@@ -204,6 +204,7 @@ def keep_dense(allocation: Allocation = uniform, *, first: bool = True, last: bo
     """
     if not callable(allocation):
         raise KindError("allocation", "a function (shapes, total) -> edges per layer", repr(allocation))
+    first, last = check_bool("first", first), check_bool("last", last)
 
     def with_dense(shapes: Shapes, total: int) -> list[int]:
         places = _places(shapes)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 
-from gbnn.errors import ArgumentError, check_float, check_int
+from gbnn.errors import ArgumentError, check_bool, check_float, check_int, check_list
 
 __all__ = ["Clock", "When", "always", "doubling", "every_epoch", "every_steps", "never", "once"]
 
@@ -74,6 +74,7 @@ def every_steps(n: int, until: float | int = 0.75, *, begin: float | int = 0, cl
     [100, 200, 300, 400, 500, 600, 700]
     """
     check_int("n", n, 1)
+    closing = check_bool("closing", closing)
     until, begin = check_until(until), check_until(begin, "begin", zero=True)
 
     def when(clock: Clock) -> bool:
@@ -97,6 +98,7 @@ def every_epoch(n: int = 1, *, skip_last: bool = True, until: float | int | None
     [True, True, False]
     """
     check_int("n", n, 1)
+    skip_last = check_bool("skip_last", skip_last)
     until = None if until is None else check_until(until)
 
     def when(clock: Clock) -> bool:
@@ -133,7 +135,8 @@ def doubling(first: int, steps: tuple[float | int, ...], until: float | int = 1.
     [10, 20, 30, 40, 60, 80]
     """
     check_int("first", first, 1)
-    until, marks = check_until(until), [check_until(step, "steps", zero=True) for step in steps]
+    listed = check_list("steps", steps, "a list of numbers")
+    until, marks = check_until(until), [check_until(step, "steps", zero=True) for step in listed]
 
     def when(clock: Clock) -> bool:
         interval = first * 2 ** sum(clock.step >= clock.end(mark) for mark in marks)

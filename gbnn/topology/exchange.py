@@ -10,13 +10,15 @@ import numpy as np
 
 from gbnn.errors import ArgumentError, KindError, check_float
 from gbnn.layers import Initializer, zeros
-from gbnn.layers.init import drawn
 from gbnn.sampling import distinct_edges
 from gbnn.topology import rewired
 from gbnn.topology.clock import Clock, When
 from gbnn.topology.prune.rules import count_of, smallest
 from gbnn.topology.rewired import Rewired
+from gbnn.topology.rewiring import started
 from gbnn.topology.schedules import Fraction
+from gbnn.topology.scores import checked
+from gbnn.topology.scores import size as of_weights
 from gbnn.topology.site import Site
 
 __all__ = ["Exchange"]
@@ -92,7 +94,7 @@ class Exchange:
         return [done for first, second in pairs for done in self._exchange(first, second, share, rng)]
 
     def _exchange(self, first: Site, second: Site, share: float, rng: np.random.Generator) -> list[Rewired]:
-        size = np.abs(np.concatenate([first.weights.values, second.weights.values]))
+        size = np.concatenate([checked(of_weights, site) for site in (first, second)])
         used, many = first.weights.nnz, second.weights.nnz
         weak = smallest(size, many)  # the reserve as it will be, before its weakest go
         used_stay, many_stay = np.ones(used, dtype=bool), np.zeros(many, dtype=bool)
@@ -105,50 +107,63 @@ class Exchange:
         down, up = np.flatnonzero(~used_stay), np.flatnonzero(~many_stay)
         from_first, from_second = _state(first, np.setdiff1d(down, gone)), _state(second, up)
         lost = np.setdiff1d(gone, down) - used
-        return [
-            _moved(first, down, *from_second, rng, self.start),
-            _moved(second, np.append(up, lost), *from_first, rng, self.start, anew),
+        first.check()
+        second.check()
+        moves = [
+            _planned(first, down, from_second, (anew[0][:0], anew[1][:0]), self.start, rng),
+            _planned(second, np.append(up, lost), from_first, anew, self.start, rng),
         ]
+        return [move() for move in moves]  # only once all is known to be right
 
 
 Arrays = dict[str, Array]
 
 
-def _state(site: Site, at: Array) -> tuple[Array, Array, Array, Arrays, Arrays]:
-    """Return ends, values, slots and memory of the edges at these positions."""
+@dataclass(frozen=True)
+class _Edges:
+    """Edges that change sides, with all that is known of them."""
+
+    sources: Array
+    targets: Array
+    values: Array
+    slots: Arrays
+    memory: Arrays
+
+
+def _state(site: Site, at: Array) -> _Edges:
+    """Return the edges at these positions."""
     weights = site.weights
-    kept = [{name: array[at] for name, array in held.items()} for held in (site.slots, site.memory.edges)]
-    return weights.sources[at], weights.targets[at], weights.values[at], kept[0], kept[1]
+    slots, memory = ({name: a[at] for name, a in held.items()} for held in (site.slots, site.memory.edges))
+    return _Edges(weights.sources[at], weights.targets[at], weights.values[at], slots, memory)
 
 
-def _moved(
+def _planned(
     site: Site,
     dropped: Array,
-    sources: Array,
-    targets: Array,
-    values: Array,
-    slots: Arrays,
-    memory: Arrays,
+    came: _Edges,
+    anew: tuple[Array, Array],
+    start: Initializer,
     rng: np.random.Generator,
-    start: Callable[..., Array],
-    anew: tuple[Array, Array] | None = None,
-) -> Rewired:
-    """Rewire one of the two sets: what comes from the other one brings its state along."""
-    more = anew or (sources[:0], targets[:0])
-    rewired.start_exploring(site)
-    change = site.rewire(dropped, np.append(sources, more[0]), np.append(targets, more[1]))
-    edges, all_values = site.weights.edges, site.weights.values.copy()
-    came, fresh = edges.find(sources, targets), edges.find(*more)
-    all_values[came] = values
-    if fresh.size:
-        fan_in, fan_out = edges.fans()
-        all_values[fresh] = drawn(start, rng, fan_in[fresh], fan_out[fresh], all_values.dtype)
-    site.weights.assign(all_values)
-    for held, brought in ((site.slots, slots), (site.memory.edges, memory)):
-        for name, array in held.items():
-            if name in brought:
-                array[came] = brought[name]
-    return rewired.record(site, change, dropped.size)
+) -> Callable[[], Rewired]:
+    """Return what rewires one of the two sets; what comes from the other one brings its state along."""
+    sources, targets = np.append(came.sources, anew[0]), np.append(came.targets, anew[1])
+    edges, change, _ = site.weights.edges.rewired(dropped, sources, targets)
+    new, at = change.new, edges.find(came.sources, came.targets)
+    values = np.zeros(edges.nnz, dtype=site.weights.dtype)
+    fresh = edges.find(*anew)
+    values[fresh] = started(start, site, edges, fresh, rng)
+    values[at] = came.values
+
+    def move() -> Rewired:
+        rewired.start_exploring(site)
+        site.move(edges, change, values[new])
+        for held, brought in ((site.slots, came.slots), (site.memory.edges, came.memory)):
+            for name, array in held.items():
+                if name in brought:
+                    array[at] = brought[name]
+        return rewired.record(site, change, dropped.size)
+
+    return move
 
 
 def _is(part: str, name: str) -> bool:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.errors import check_float
+from gbnn.errors import check_float, check_function
 from gbnn.topology.clock import Clock
 from gbnn.topology.grow.strongest import strongest_absent
 from gbnn.topology.grow.strongest_into import strongest_into
 from gbnn.topology.prune.rules import count_of, smallest
 from gbnn.topology.schedules import Fraction
+from gbnn.topology.scores import checked, size
 from gbnn.topology.site import Site
 
 __all__ = ["ConstantFanIn", "strongest_into"]
@@ -40,6 +41,13 @@ class ConstantFanIn:
     ablation : float
         γ, in [0, 1]; 0 ablates only neurons without any salient edge.
 
+    Raises
+    ------
+    ArgumentError, KindError
+        If `fraction` is no function or `ablation` out of range.
+    NonFiniteError
+        When rewiring, if a weight or a derivative is NaN or infinite.
+
     Examples
     --------
     >>> from gbnn import topology
@@ -59,6 +67,7 @@ class ConstantFanIn:
     ablation: float = 0.3
 
     def __post_init__(self) -> None:
+        check_function("fraction", self.fraction)
         check_float("ablation", self.ablation, 0, 1)
 
     def goal(self, sites: Sequence[Site], clock: Clock) -> int:
@@ -71,9 +80,10 @@ class ConstantFanIn:
         (rows, columns), targets = edges.shape, edges.targets
         planned = int(memory.setdefault(PLANNED, np.array(edges.nnz)))
         ids = edges.by_target.ids
-        size = np.abs(site.weights.values)
-        fan_in = planned // max(1, ids.size)
-        weak = smallest(size, count_of(share, edges.nnz))
+        strength = checked(size, site)
+        entered_at_first = int(memory.setdefault("planned neurons", np.array(ids.size)))
+        fan_in = planned // max(1, entered_at_first)
+        weak = smallest(strength, count_of(share, edges.nnz))
         kept = np.ones(edges.nnz, dtype=bool)
         kept[weak] = False
         _, by_gradient = strongest_absent(site.probe, site.kept(weak), weak.size)
@@ -94,7 +104,7 @@ class ConstantFanIn:
         held = np.bincount(targets[kept], minlength=columns)
         # Into a neuron that has more than it gets the strongest stay. Few have: only their edges are sorted.
         crowded = np.flatnonzero(kept & (held > each)[targets])
-        crowded = crowded[np.lexsort((crowded, -size[crowded], targets[crowded]))]
+        crowded = crowded[np.lexsort((crowded, -strength[crowded], targets[crowded]))]
         rank = np.arange(crowded.size) - np.searchsorted(targets[crowded], targets[crowded])
         kept[crowded[rank >= each]] = False
         memory[GO] = np.flatnonzero(~kept)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gbnn.errors import check_float
+from gbnn.errors import check_float, check_function
 from gbnn.topology.clock import Clock
 from gbnn.topology.schedules import Fraction
 from gbnn.topology.site import Site
 
-__all__ = ["Goal", "at_start", "from_start", "relative", "to_density"]
+__all__ = ["Goal", "at_start", "from_start", "never_more", "relative", "to_density"]
 
 Goal = Callable[[Sequence[Site], Clock], int]
 START = "edges at the start"
@@ -45,7 +45,12 @@ def to_density(density: Fraction) -> Goal:
     >>> to_density(constant(0.25))([site], Clock(step=0))
     25
     """
-    return lambda sites, clock: round(density(clock) * sum(site.places for site in sites))
+    check_function("density", density)
+
+    def goal(sites: Sequence[Site], clock: Clock) -> int:
+        return round(check_float("density", density(clock), 0, 1) * sum(site.places for site in sites))
+
+    return goal
 
 
 def from_start(density: float, along: Fraction) -> Goal:
@@ -70,12 +75,31 @@ def from_start(density: float, along: Fraction) -> Goal:
     [10, 3, 2]
     """
     check_float("density", density, 0, 1)
+    check_function("along", along)
 
     def goal(sites: Sequence[Site], clock: Clock) -> int:
         first, last = sum(map(at_start, sites)), density * sum(site.places for site in sites)
-        return round(last + (first - last) * along(clock))
+        return round(last + (first - last) * check_float("along", along(clock), 0, 1))
 
     return goal
+
+
+def never_more(goal: Goal) -> Goal:
+    """Follow a goal downwards only: where it asks for more edges than there are, nothing grows.
+
+    So pruning goes on as it should where training is resumed over more steps, and the schedule stands earlier
+    than it did; and a model sparser than the goal is left alone.
+
+    Examples
+    --------
+    >>> from gbnn.topology import Clock, Site, constant, to_density
+    >>> from gbnn.topology.goals import never_more
+    >>> from gbnn.weights import Weights
+    >>> site = Site("w", Weights.from_coo([0], [0], 1.0, shape=(10, 10)))
+    >>> never_more(to_density(constant(0.25)))([site], Clock(step=0))
+    1
+    """
+    return lambda sites, clock: min(goal(sites, clock), sum(site.weights.nnz for site in sites))
 
 
 def relative(factor: Callable[[Clock], float]) -> Goal:
@@ -89,6 +113,7 @@ def relative(factor: Callable[[Clock], float]) -> Goal:
     >>> relative(lambda clock: 1.2)([site], Clock(step=0))
     12
     """
+    check_function("factor", factor)
 
     def goal(sites: Sequence[Site], clock: Clock) -> int:
         wanted = check_float("factor", factor(clock), 0) * sum(map(at_start, sites))

@@ -69,6 +69,9 @@ class InTurn:
 def in_turn(*rewirings: Rewirer) -> InTurn:
     """Apply several rewirings one after the other: prune to a density, then move edges (GraNet).
 
+    They share what is remembered of each layer (`Memory`). If one fails, those before it have moved their
+    edges already.
+
     Parameters
     ----------
     *rewirings : Rewirer

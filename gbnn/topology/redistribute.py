@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.errors import ArgumentError, check_float, check_int
+from gbnn.errors import ArgumentError, check_float, check_function, check_int, check_list
 from gbnn.topology.divide import divide
 from gbnn.topology.grow.strongest import search_absent
 from gbnn.topology.scores import Score, checked, momentum_size
@@ -86,7 +86,8 @@ def fixed(shares: Sequence[float]) -> Allocate:
     >>> redistribute.fixed([1, 3])(topology.sites(chain.parameters()), [none, none], 8)
     [2, 6]
     """
-    each = [Fraction(check_float(f"shares[{k}]", share, 0)) for k, share in enumerate(shares)]
+    listed = check_list("shares", shares, "a list of numbers, one a layer")
+    each = [Fraction(check_float(f"shares[{k}]", share, 0)) for k, share in enumerate(listed)]
 
     def allocate(sites: Sequence[Site], dropped: Sequence[Array], total: int) -> list[int]:
         if len(sites) != len(each):
@@ -211,6 +212,7 @@ def by_mean(score: Score) -> Allocate:
     >>> redistribute.by_mean(scores.size)(sites, [np.array([0]), np.array([0, 1])], 40)
     [10, 30]
     """
+    check_function("score", score)
 
     def allocate(sites: Sequence[Site], dropped: Sequence[Array], total: int) -> list[int]:
         shares, room = mean_shares(sites, score), _room(sites, dropped)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gbnn.edges import Change, Edges, check_indices
-from gbnn.errors import ArgumentError, KindError, check_float, check_int
+from gbnn.errors import ArgumentError, GbnnError, KindError, check_float, check_int
 from gbnn.layers import Initializer, zeros
 from gbnn.layers.init import drawn
 from gbnn.topology import rewired
@@ -128,7 +128,7 @@ class Rewiring:
         """Do what `each_step` does, layer by layer."""
         if self.each_step is not None:
             for site in places:
-                if self.layers(site):
+                if _yes(self.layers(site)):
                     self.each_step(site, clock, rng)
 
     def apply(self, places: Sequence[Site], clock: Clock, rng: np.random.Generator) -> list[Rewired]:
@@ -152,7 +152,11 @@ class Rewiring:
             If a rule does not keep to what is said of it above: a share outside [0, 1], counts of another
             sum, more edges than are free, an edge that is kept or comes twice.
         """
-        chosen = [site for site in places if self.layers(site)]
+        for site in places:
+            if site.name.rsplit(".", 1)[-1] == "reserve":
+                wanted = "layers without a reserve (top_kast rewires those that have one)"
+                raise ArgumentError("rewiring", wanted, site.name)
+        chosen = [site for site in places if _yes(self.layers(site))]
         fraction = check_float("fraction", self.fraction(clock), 0, 1)
         now = sum(site.weights.nnz for site in chosen)
         room = sum(site.places for site in chosen)
@@ -167,12 +171,14 @@ class Rewiring:
         ]
         # All layers are found to be right before the first one moves.
         moves = [
-            self._moved(site, gone, *new) for site, gone, new in zip(chosen, dropped, grown, strict=True)
+            self._moved(site, gone, *new, rng) for site, gone, new in zip(chosen, dropped, grown, strict=True)
         ]
-        return [
-            self._move(site, *move, gone.size, rng)
-            for site, move, gone in zip(chosen, moves, dropped, strict=True)
-        ]
+        result = []
+        for site, (edges, change, values), gone in zip(chosen, moves, dropped, strict=True):
+            rewired.start_exploring(site)
+            site.move(edges, change, values)
+            result.append(rewired.record(site, change, gone.size))
+        return result
 
     def _dropped(
         self, chosen: Sequence[Site], fraction: float, now: int, goal: int, rng: np.random.Generator
@@ -189,6 +195,8 @@ class Rewiring:
         ]
         if self.also_drop is not None:
             more = self.also_drop(chosen, dropped)
+            if not isinstance(more, Sequence) or len(more) != len(chosen):
+                raise ArgumentError("also_drop", f"{len(chosen)} arrays of positions", more)
             dropped = [_positions(site, gone) for site, gone in zip(chosen, more, strict=True)]
         # Shares are rounded down in every layer, so a few edges too many may be left: they go one by one,
         # the next in the layers that have most.
@@ -203,28 +211,36 @@ class Rewiring:
             raise ArgumentError("prune", f"rules that drop at least {now - goal} edges", now - goal - over)
         return dropped
 
-    def _moved(self, site: Site, dropped: Array, sources: Array, targets: Array) -> tuple[Edges, Change]:
-        """Return a layer's edges as they will be, and what changes."""
+    def _moved(
+        self, site: Site, dropped: Array, sources: Array, targets: Array, rng: np.random.Generator
+    ) -> tuple[Edges, Change, Any]:
+        """Return a layer's edges as they will be, what changes, and the values of new edges."""
+        site.check()
         try:
             edges = site.weights.edges
             after, change, _ = edges.rewired(dropped, sources, targets, keep_regrown=self.keep_regrown)
         except ArgumentError as error:
             wanted = "each edge once, and none that is kept"
             raise ArgumentError(f"grow, {site.name}", wanted, error.got) from None
-        return after, change
+        return after, change, started(self.start, site, after, change.new, rng)
 
-    def _move(
-        self, site: Site, edges: Edges, change: Change, removed: int, rng: np.random.Generator
-    ) -> Rewired:
-        rewired.start_exploring(site)
-        site.move(edges, change)
-        new = change.new
-        if new.size and self.start is not zeros:
-            fan_in, fan_out = site.weights.edges.fans()
-            values = site.weights.values.copy()
-            values[new] = drawn(self.start, rng, fan_in[new], fan_out[new], values.dtype)
-            site.weights.assign(values)
-        return rewired.record(site, change, removed)
+
+def started(start: Initializer, site: Site, edges: Edges, new: Array, rng: np.random.Generator) -> Any:
+    """Return the values of a layer's new edges, at positions `new` of `edges`; or raise, naming the layer."""
+    if start is zeros or not new.size:
+        return 0.0
+    fan_in, fan_out = edges.fans()
+    try:
+        return drawn(start, rng, fan_in[new], fan_out[new], site.weights.dtype)
+    except GbnnError as error:
+        raise type(error)(f"start, {site.name}", error.expected, error.got) from None
+
+
+def _yes(answer: Any) -> bool:
+    """Return what `layers` says of a layer, or raise."""
+    if not isinstance(answer, bool | np.bool_):
+        raise KindError("layers", "True or False", type(answer).__name__)
+    return bool(answer)
 
 
 def _positions(site: Site, gone: Any) -> Array:

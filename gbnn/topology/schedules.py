@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from gbnn.errors import ArgumentError, check_float
+from gbnn.errors import ArgumentError, check_float, check_list
 from gbnn.topology.clock import Clock, check_until
 
 __all__ = [
@@ -127,8 +127,10 @@ def piecewise(values: Sequence[float], steps: Sequence[float | int]) -> Fraction
     >>> [share(Clock(step=s, total_steps=100)) for s in (0, 49, 50, 75)]
     [0.2, 0.2, 0.1, 0.0]
     """
-    shares = [check_float(f"values[{k}]", value, 0, 1) for k, value in enumerate(values)]
-    marks = [check_until(step, f"steps[{k}]", zero=True) for k, step in enumerate(steps)]
+    listed = check_list("values", values, "a list of numbers")
+    shares = [check_float(f"values[{k}]", value, 0, 1) for k, value in enumerate(listed)]
+    begins = check_list("steps", steps, "a list of numbers")
+    marks = [check_until(step, f"steps[{k}]", zero=True) for k, step in enumerate(begins)]
     if len(shares) != len(marks) + 1:
         raise ArgumentError("values", f"{len(marks) + 1} values, one more than steps", len(shares))
     return lambda clock: shares[sum(clock.step >= clock.end(mark) for mark in marks)]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gbnn.edges import Compressed
-from gbnn.errors import ArgumentError, KindError, check_finite, check_float, check_real
+from gbnn.errors import ArgumentError, check_finite, check_float, check_real
+from gbnn.errors import check_function as check_function
 from gbnn.topology.site import Site
 
 __all__ = [
@@ -164,12 +165,13 @@ def momentum_size(site: Site) -> Array:
     """Score edges by |momentum|; for Adam by |mean gradient|/(√mean square + 1e-8).
 
     What sparse momentum (Dettmers & Zettlemoyer, 2019, arXiv:1907.04840) looks at, from the slots
-    "momentum" and "square" of the optimizer. Parameters and result are those of `size`.
+    "momentum" and "square" of the optimizer, or of the one part of a `training.chain` that keeps a momentum.
+    Parameters and result are those of `size`.
 
     Raises
     ------
     ArgumentError
-        If the optimizer keeps no momentum.
+        If the optimizer keeps no momentum, or several parts of it do.
 
     Examples
     --------
@@ -180,9 +182,10 @@ def momentum_size(site: Site) -> Array:
     >>> scores.momentum_size(Site("w", w, slots={"momentum": np.array([0.5, -3.0])}))
     array([0.5, 3. ])
     """
-    mean = np.abs(_slot(site, "momentum"))
-    if "square" in site.slots:
-        mean = mean / (np.sqrt(site.slots["square"]) + 1e-8)
+    name = _slot(site, "momentum")
+    mean, square = np.abs(site.slots[name]), name.removesuffix("momentum") + "square"
+    if square in site.slots:
+        mean = mean / (np.sqrt(site.slots[square]) + 1e-8)
     return mean
 
 
@@ -190,13 +193,13 @@ def fisher(site: Site) -> Array:
     """Score edges by ½·w²·mean square gradient: the loss without the edge, to second order.
 
     Optimal brain damage (LeCun et al., 1990) with the empirical Fisher information, which an optimizer with
-    a slot "square" (Adam, RMSprop) has at hand, for the Hessian's diagonal (Theis et al., 2018,
-    arXiv:1801.05787). Parameters and result are those of `size`.
+    a slot "square" (Adam, RMSprop), alone or in a `training.chain`, has at hand, for the Hessian's diagonal
+    (Theis et al., 2018, arXiv:1801.05787). Parameters and result are those of `size`.
 
     Raises
     ------
     ArgumentError
-        If the optimizer keeps no mean square.
+        If the optimizer keeps no mean square, or several parts of it do.
 
     Examples
     --------
@@ -208,7 +211,7 @@ def fisher(site: Site) -> Array:
     array([1. , 1.5])
     """
     values = site.weights.values
-    return 0.5 * _product(_product(values, values), _slot(site, "square"))
+    return 0.5 * _product(_product(values, values), site.slots[_slot(site, "square")])
 
 
 def relative_importance(site: Site) -> Array:
@@ -287,6 +290,7 @@ def by_input(score: Score, power: float = 1.0) -> Score:
     >>> scores.by_input(scores.size)(site)
     array([5., 2.])
     """
+    check_function("score", score)
     exponent = check_float("power", power, 0)
 
     def weighted(site: Site) -> Array:
@@ -296,12 +300,6 @@ def by_input(score: Score, power: float = 1.0) -> Score:
         return _product(score(site), _to_edges(source, norm))
 
     return weighted
-
-
-def check_function(where: str, part: Any) -> None:
-    """Raise KindError if a part of a rule that must be a function is none."""
-    if not callable(part):
-        raise KindError(where, "a function", repr(part))
 
 
 def sums(neurons: Compressed, values: Array) -> Array:
@@ -324,8 +322,12 @@ def _product(first: Array, second: Array) -> Array:
     return result
 
 
-def _slot(site: Site, name: str) -> Array:
-    if name not in site.slots:
-        kept = sorted(site.slots) or "none"
-        raise ArgumentError(f"rewiring {site.name}", f"an optimizer that keeps a slot {name!r}", kept)
-    return site.slots[name]
+def _slot(site: Site, name: str) -> str:
+    """Return the name of an optimizer's slot; in a `training.chain` the number of its part comes first."""
+    if name in site.slots:
+        return name
+    found = [slot for slot in site.slots if slot.endswith(f".{name}")]
+    if len(found) != 1:
+        kept, which = sorted(site.slots) or "none", "one slot" if found else "a slot"
+        raise ArgumentError(f"rewiring {site.name}", f"an optimizer that keeps {which} {name!r}", kept)
+    return found[0]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gbnn.edges import Change, Edges
-from gbnn.errors import ArgumentError
+from gbnn.errors import ArgumentError, KindError
+from gbnn.layers import Chain, Concatenate, Layer, Parallel, Residual
 from gbnn.semirings import EdgeGradient, Probe
 from gbnn.topology.clock import Clock
 from gbnn.weights import Weights
@@ -48,8 +49,8 @@ class Memory:
 
     def follow(self, change: Change) -> None:
         """Move the arrays of edges to where their edges have gone."""
-        for name, array in self.edges.items():
-            self.edges[name] = change.carry(array)
+        moved = {name: change.carry(array) for name, array in self.edges.items()}
+        self.edges.update(moved)
 
 
 @dataclass
@@ -70,6 +71,9 @@ class Site:
         how many there are.
     memory : Memory
         What rules keep between rewirings.
+    follows : str or None
+        The name of the layer whose outputs, one by one, are this layer's only inputs; None where there is no
+        such layer, or it has no edges.
 
     Examples
     --------
@@ -90,6 +94,7 @@ class Site:
     index: int = 0
     count: int = 1
     memory: Memory = field(default_factory=Memory)
+    follows: str | None = None
 
     @property
     def places(self) -> int:
@@ -123,15 +128,25 @@ class Site:
         """Return the edges without those at the positions `dropped`."""
         return self.weights.edges.without(dropped)
 
+    def check(self) -> None:
+        """Raise KindError or ArgumentError unless all that is kept of edges has one entry an edge."""
+        for kind, held in (("slot", self.slots), ("memory", self.memory.edges)):
+            for name, array in held.items():
+                where = f"{kind} {name!r} of {self.name}"
+                if not isinstance(array, np.ndarray):
+                    raise KindError(where, "a NumPy array", type(array).__name__)
+                if array.shape[:1] != (self.weights.nnz,):
+                    raise ArgumentError(where, f"one entry for each of {self.weights.nnz} edges", array.shape)
+
     def rewire(self, dropped: Array, sources: Array, targets: Array) -> Change:
         """Drop and add edges, the new ones of weight 0; all that is known of each edge follows it."""
         edges, change, _ = self.weights.edges.rewired(dropped, sources, targets)
         self.move(edges, change)
         return change
 
-    def move(self, edges: Edges, change: Change) -> None:
+    def move(self, edges: Edges, change: Change, values: Any = 0.0) -> None:
         """Take the edges that `Edges.rewired` has made; all that is known of each edge follows it."""
-        self.weights.move(edges, change)
+        self.weights.move(edges, change, values)
         for name, slot in self.slots.items():
             self.slots[name] = change.carry(slot)
         self.memory.follow(change)
@@ -147,6 +162,7 @@ def sites(
     gradients: Mapping[str, Any] | None = None,
     slots: Mapping[str, dict[str, Array]] | None = None,
     memory: dict[str, Memory] | None = None,
+    model: Layer | None = None,
 ) -> list[Site]:
     """Return the layers of a model that have edges, with what is known of each.
 
@@ -163,6 +179,8 @@ def sites(
         The optimizer's slots by parameter; the inner dictionaries are updated when edges move.
     memory : dict, optional
         What rules remember by parameter; layers that are not in it yet are added.
+    model : Layer, optional
+        Whose parameters these are: tells which layer follows which (`Site.follows`).
 
     Raises
     ------
@@ -181,6 +199,9 @@ def sites(
     if len({id(p) for p in edged.values()}) < len(edged):
         raise ArgumentError("rewiring", "layers that share no weights", f"some of {list(edged)} do")
     memory = {} if memory is None else memory
+    follows: dict[str, str] = {}
+    if model is not None:
+        _link(model, "", None, follows)
     return [
         Site(
             name,
@@ -190,6 +211,27 @@ def sites(
             weighted.index(name),
             len(weighted),
             memory.setdefault(name, Memory()),
+            follows.get(name),
         )
         for name, weights in edged.items()
     ]
+
+
+def _link(layer: Layer, path: str, before: str | None, follows: dict[str, str]) -> str | None:
+    """Note which layers of edges follow `before`; return whose outputs leave `layer`, if one's alone."""
+    children = {f"{path}.{name}" if path else name: child for name, child in layer.children().items()}
+    if isinstance(layer, Chain):
+        for name, child in children.items():
+            before = _link(child, name, before, follows)
+        return before
+    for name, child in children.items():  # branches, which meet others behind and share what comes before
+        _link(child, name, None, follows)
+    own = layer.own_parameters()
+    if isinstance(own.get("weights"), Weights):
+        name = f"{path}.weights" if path else "weights"
+        if before is not None:
+            follows[name] = before
+        return name
+    mixes = children or isinstance(layer, Residual | Parallel | Concatenate)
+    mixes = mixes or any(not isinstance(p, Weights) and p.ndim > 1 for p in own.values())
+    return None if mixes or (layer.out_features is None and layer.width_after(7) != 7) else before

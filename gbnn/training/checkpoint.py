@@ -25,6 +25,9 @@ VERSION = 1
 PARTS = ("sources", "starts", "targets")
 """Arrays of a layer's edges: the sources that have any, where the edges of each start, their targets."""
 
+STORED = [np.dtype(code) for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")]
+"""Kinds of arrays in a file."""
+
 BIT_GENERATORS = {
     kind.__name__: kind
     for kind in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
@@ -105,7 +108,7 @@ def save(
         for name, memory in state.memory.items():
             for part in ("edges", "layer"):
                 kept = getattr(memory, part)
-                tensors |= {f"memory/{name}/{part}/{key}": np.asarray(kept[key]) for key in kept}
+                tensors |= {f"memory/{name}/{part}/{key}": kept[key] for key in kept}
     _json("model", header)
     if metadata is not None and not isinstance(metadata, Mapping):
         raise KindError("metadata", "a mapping", type(metadata).__name__)
@@ -161,10 +164,28 @@ def _check_state(state: Any, model: Layer) -> None:
     for name, memory in state.memory.items():
         if not isinstance(weights := parameters.get(name), Weights):
             raise ArgumentError("state.memory", f"layers with edges, of {sorted(parameters)}", name)
+        if not isinstance(memory, Memory):
+            raise KindError(f"state.memory, {name}", "a Memory", type(memory).__name__)
+        for part in ("edges", "layer"):
+            _check_arrays(f"state.memory of {name}, {part}", getattr(memory, part))
         for key, array in memory.edges.items():
             if array.shape != (weights.nnz,):
-                where = f"state.memory, {key} of {name}"
+                where = f"state.memory of {name}, edges, {key}"
                 raise ArgumentError(where, f"shape {(weights.nnz,)}, one an edge", array.shape)
+
+
+def _check_arrays(where: str, kept: Any) -> None:
+    """Raise unless these are named arrays that a file can hold: no objects, strings or dates."""
+    if not isinstance(kept, dict):
+        raise KindError(where, "a dict of arrays", type(kept).__name__)
+    for key, array in kept.items():
+        if not isinstance(key, str):
+            raise KindError(where, "names as keys", repr(key))
+        if not isinstance(array, np.ndarray | np.generic):
+            raise KindError(f"{where}, {key}", "an array of numbers", type(array).__name__)
+        if array.dtype.newbyteorder("=") not in STORED:
+            kinds = ", ".join(str(dtype) for dtype in STORED)
+            raise KindError(f"{where}, {key}", f"an array of {kinds}", f"one of {array.dtype}")
 
 
 def _packed(name: str, value: Weights | Array) -> dict[str, Array]:

@@ -111,7 +111,11 @@ def write(path: Any, tensors: Mapping[str, Array], text: str) -> None:
     if len(text) > MAX_TEXT:
         raise ArgumentError("metadata", f"at most {MAX_TEXT:,} bytes as JSON, the model included", len(text))
     # safetensors takes the memory as it lies: anything but C order would come back transposed.
-    held = {name: np.asarray(array, order="C") for name, array in tensors.items()}
+    # Files are little-endian, and the machines that safetensors runs on.
+    held = {
+        name: np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+        for name, array in tensors.items()
+    }
     held[CHECKSUM] = np.array([checksum(text, held)], dtype=np.uint32)
     with replacing(path) as temporary:
         safetensors.numpy.save_file(held, temporary, metadata={KEY: text})

@@ -6,6 +6,7 @@ from typing import Any
 
 from gbnn.errors import ArgumentError, FileError, MissingError
 from gbnn.topology import explored
+from gbnn.training.container import as_path
 from gbnn.training.state import Step
 
 __all__ = ["History", "table"]
@@ -98,6 +99,8 @@ class History:
         ------
         MissingError
             If matplotlib is not installed.
+        KindError
+            If `path` is none.
         FileError
             If the picture cannot be written, or its ending names no format.
         """
@@ -158,6 +161,7 @@ def _figure(count: int) -> tuple[Any, Any]:
 def _saved(figure: Any, path: Any) -> Any:
     """Save the figure, if there is a path, and return it."""
     if path is not None:
+        path = as_path(path)
         try:
             figure.savefig(path)
         except (OSError, ValueError) as error:

@@ -105,7 +105,7 @@ def train(
         ("rewiring", rewiring, Rewirer | None),
         ("state", state, State | None),
     ):
-        if not isinstance(value, kind):
+        if not isinstance(value, kind) or isinstance(value, type):
             wanted = "State" if name == "state" else f"{name}, such as {_EXAMPLES[name]}"
             raise KindError(name, f"a gbnn {wanted}", type(value).__name__)
     state = State.start(model, optimizer, seed) if state is None else state
@@ -169,7 +169,7 @@ def _step(
                 parameter += updates[name]
     changes: tuple[Rewired, ...] = ()
     if rewiring is not None and (rewires or rewiring.watches):
-        places = sites(parameters, gradients, state.slots, state.memory)
+        places = sites(parameters, gradients, state.slots, state.memory, model)
         if rewiring.watches:
             rewiring.watch(places, clock, state.generator)
         if rewires:

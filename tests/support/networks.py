@@ -38,7 +38,8 @@ def random_site(
     values = (rng.integers(-8, 9, nnz) / 4).astype(dtype)
     slots = {"momentum": np.arange(1, nnz + 1, dtype=dtype), "square": np.arange(2, nnz + 2, dtype=dtype)}
     memory = Memory(edges={"age": np.arange(1, nnz + 1)})
-    site = Site(f"{index}.weights", Weights(edges, values), None, slots, index, count, memory)
+    before = f"{index - 1}.weights" if index else None
+    site = Site(f"{index}.weights", Weights(edges, values), None, slots, index, count, memory, before)
     new_batch(site, rng)
     return site
 

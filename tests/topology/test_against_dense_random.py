@@ -164,7 +164,7 @@ class Mest(Method):
     """Yuan et al., 2021: the lowest |w| + λ·|g| go, others come at random, the share falls by steps.
 
     EM prunes a share more and grows back; EM&S (soft) prunes to the edges of the start, then grows a share
-    more, which in layers of one density is in proportion to their places. As for all random growth here, an
+    more, at the very end none. As for all random growth here, an
     edge just dropped is not taken again (in the authors' code it may be), and rewiring is at the end of an
     epoch (there at the beginning of the next).
     """
@@ -174,7 +174,7 @@ class Mest(Method):
         self.start: list[int] = []
 
     def due(self, time: Time) -> bool:
-        return time.last_in_epoch and time.epoch < time.epochs - 1
+        return time.last_in_epoch and (self.soft or time.epoch < time.epochs - 1)
 
     def rewire(self, network: Network, gradients: list[Array], time: Time, seen: list[Seen]) -> None:
         self.start = self.start or [int(mask.sum()) for mask in network.masks]

@@ -42,19 +42,16 @@ def pruned_to(density: float) -> Callable[..., int]:
     def planned(recipe: Any, network: Sequence[Site], first: int, clock: Clock) -> int:
         t = min(1.0, clock.step / (0.75 * EPOCHS * STEPS))
         last = density * sum(site.places for site in network)
-        return round(last + (first - last) * (1 - t) ** 3)
+        return min(first, round(last + (first - last) * (1 - t) ** 3))
 
     return planned
 
 
 def pruned_along_a_sigmoid(recipe: Any, network: Sequence[Site], first: int, clock: Clock) -> int:
-    """CHTss, over the layers that take part."""
-    full = [bool(site.memory.layer["full at the start"]) for site in network]
-    taking_part = [site for site, left in zip(network, full, strict=True) if not left]
-    resting = sum(site.weights.nnz for site, left in zip(network, full, strict=True) if left)
+    """CHTss, over all layers."""
     goal = topology.sigmoid(1.0, 0.0, end=0.75)(clock)
-    last = 0.1 * sum(site.places for site in taking_part)
-    return resting + round(last + (first - resting - last) * goal)
+    last = 0.1 * sum(site.places for site in network)
+    return min(first, round(last + (first - last) * goal))
 
 
 def grown_by_share(recipe: Any, network: Sequence[Site], first: int, clock: Clock) -> int:
@@ -64,6 +61,7 @@ def grown_by_share(recipe: Any, network: Sequence[Site], first: int, clock: Cloc
     resting = sum(site.weights.nnz for site, left in zip(network, full, strict=True) if left)
     t = clock.step / (EPOCHS * STEPS)
     share = 0.2 if t < 0.5625 else 0.1 if t < 0.75 else 0.0
+    share = 0.0 if clock.step == EPOCHS * STEPS - 1 else share  # the very end comes down to the start
     places = sum(site.places for site in taking_part)
     return resting + min(places, round((1 + share) * (first - resting)))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gbnn import losses, models, training
 from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
-from gbnn.layers import Chain, Dense, Linear, Relu
+from gbnn.layers import Chain, Dense, Dropout, Linear, Parallel, Relu, ReserveLinear, Residual
 from gbnn.sampling import distinct_edges
 from gbnn.semirings import EdgeGradient
 from gbnn.topology import (
@@ -22,9 +22,12 @@ from gbnn.topology import (
     Rewired,
     Rewiring,
     Site,
+    chtss,
     constant,
     every_steps,
+    gmp,
     gradient,
+    granet,
     magnitude,
     random,
     rigl,
@@ -516,13 +519,11 @@ def test_a_rule_that_fails_in_the_second_layer_leaves_the_first_as_it_was() -> N
 )
 def test_a_start_that_gives_no_values(start: Any, error: type[GbnnError]) -> None:
     site = sixteen_of_a_hundred()
-    slots = dict(zip(edges_of(site.weights), site.weights.values, strict=True))
     site.slots["m"] = site.weights.values.copy()
-    with pytest.raises(error, match="init"):
+    before = table_of(site)
+    with pytest.raises(error, match="start, w"):
         broken(start=start).apply([site], CLOCK, np.random.default_rng(0))
-    # The edges have moved; and with them what the optimizer knows of each.
-    moved = edges_of(site.weights)
-    assert site.slots["m"].tolist() == [slots.get(edge, 0.0) for edge in moved]
+    assert table_of(site) == before  # nothing has moved
 
 
 def test_rules_may_return_lists_and_counts_of_numpy() -> None:
@@ -556,3 +557,98 @@ def test_sites_say_where_they_are() -> None:
     found = sites(model.parameters(), None, slots)
     assert [(s.name, s.index, s.count) for s in found] == [("0.weights", 0, 3), ("4.weights", 2, 3)]
     assert all(s.slots is slots[s.name] and s.gradient is None for s in found)
+
+
+# -- What the tester found -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [np.zeros(3), [0.0] * 4, None, np.array(1.0)])
+@pytest.mark.parametrize("kind", ["slot", "memory"])
+def test_what_is_kept_of_edges_must_be_per_edge(kind: str, bad: Any) -> None:
+    places = [Site(f"{k}", Linear.random(6, 6, nnz=20, seed=k).weights) for k in range(2)]
+    held = places[1].slots if kind == "slot" else places[1].memory.edges
+    held["bad"] = bad
+    before = [edges_of(site.weights) for site in places]
+    with pytest.raises(GbnnError, match=f"{kind} 'bad' of 1: expected"):
+        broken().apply(places, CLOCK, np.random.default_rng(0))
+    assert [edges_of(site.weights) for site in places] == before
+
+
+@pytest.mark.parametrize("also", [lambda s, d: None, lambda s, d: 3, lambda s, d: [], lambda s, d: d * 2])
+def test_also_drop_gives_positions_of_every_layer(also: Any) -> None:
+    places = [Site("w", Linear.random(6, 6, nnz=20).weights)]
+    with pytest.raises(GbnnError, match="also_drop: expected 1 arrays of positions"):
+        broken(also_drop=also).apply(places, CLOCK, np.random.default_rng(0))
+
+
+def test_layers_says_yes_or_no() -> None:
+    places = [Site("w", Linear.random(6, 6, nnz=20).weights)]
+    with pytest.raises(KindError, match="layers: expected True or False"):
+        broken(layers=lambda site: np.ones(3)).apply(places, CLOCK, np.random.default_rng(0))
+
+
+def test_a_reserve_is_rewired_by_top_kast_only() -> None:
+    layer = ReserveLinear.of(Linear.random(6, 6, nnz=10), 5)
+    with pytest.raises(ArgumentError, match=r"rewiring: expected layers without a reserve .*top_kast"):
+        rigl(1).apply(sites(layer.parameters()), CLOCK, np.random.default_rng(0))
+
+
+def test_a_class_is_no_rewiring() -> None:
+    layer = Linear.random(6, 3, nnz=10)
+    with pytest.raises(KindError, match="rewiring: expected a gbnn rewiring"):
+        training.train(layer, [(np.ones((2, 6)), np.zeros((2, 3)))], loss=losses.mse, rewiring=Rewiring)  # type: ignore[arg-type]
+
+
+def test_pruning_grows_nothing_where_training_goes_on() -> None:
+    model, batches = two_layers(), in_batches(*regression(24, 12, 4), 4)
+    state, grown = None, 0
+    for epochs in (3, 27):
+        for step in training.train(
+            model, batches, loss=losses.mse, rewiring=gmp(0.05, 5), epochs=epochs, state=state
+        ):
+            grown += sum(one.change.grown for one in step.changes)
+        state = step.state
+    assert grown == 0
+    assert model.nnz == round(0.05 * (12 * 20 + 20 * 4))
+    sparse = models.mlp([12, 20, 4], nnz=[6, 3], seed=0)
+    for _ in training.train(sparse, batches, loss=losses.mse, rewiring=gmp(0.5, 2), epochs=2):
+        assert sparse.nnz == 9
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: gmp(0.1, 5), lambda: granet(0.1, 5), lambda: chtss(0.1, 0.3, ALWAYS)]
+)
+def test_pruning_begins_at_full_layers_too(make: Callable[[], Any]) -> None:
+    model = Chain(
+        Linear.random(12, 20, nnz=240), Relu(), Linear.random(20, 10, nnz=200), Relu(), Dense.random(10, 4)
+    )
+    batches = in_batches(*regression(24, 12, 4), 4)
+    for _ in training.train(model, batches, loss=losses.mse, rewiring=make(), epochs=8):
+        pass
+    assert sum(w.nnz for w in weights_of(model)) == 44
+
+
+def test_sites_know_which_layer_they_follow() -> None:
+    def linear(rows: int, columns: int) -> Linear:
+        return Linear.random(rows, columns, nnz=4)
+
+    model = Chain(
+        linear(6, 5),
+        Relu(),
+        Chain(linear(5, 5), Dropout(0.1, 0), linear(5, 5)),
+        linear(5, 4),
+        Residual(Chain(linear(4, 4), linear(4, 4))),
+        linear(4, 4),
+        Dense.random(4, 4),
+        linear(4, 3),
+        Parallel(linear(3, 3), linear(3, 3)),
+        linear(3, 2),
+    )
+    found = {site.name: site.follows for site in sites(model.parameters(), model=model)}
+    assert {name: follows for name, follows in found.items() if follows} == {
+        "2.0.weights": "0.weights",
+        "2.2.weights": "2.0.weights",
+        "3.weights": "2.2.weights",
+        "4.0.1.weights": "4.0.0.weights",
+    }
+    assert not any(site.follows for site in sites(model.parameters()))

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, NonFiniteError, check_int
+from gbnn.edges import MAX_FEATURES, Edges
+from gbnn.errors import ArgumentError, NonFiniteError, check_function, check_int
+from gbnn.sampling import MAX_EDGES
 from gbnn.semirings import Probe
-from gbnn.topology.grow.candidates import Distribution, check_candidates, drawn, grabo
+from gbnn.topology.grow.candidates import Distribution, check_candidates, drawn, grabo, weights_by
 from gbnn.topology.grow.places import filled, sorted_distinct
 from gbnn.topology.grow.rules import Grow
 from gbnn.topology.prune.rules import Prune, count_of, smallest
+from gbnn.topology.scores import checked, size
 from gbnn.topology.site import Site
 from gbnn.weights import Weights
 
@@ -54,6 +56,7 @@ def expanded(blocks: Edges, b: Block) -> Edges:
     """
     high, wide = _sides(b)
     shape = blocks.shape[0] * high, blocks.shape[1] * wide
+    check_int("edges of the blocks", blocks.nnz * high * wide, 0, MAX_EDGES)
     return Edges.from_coo(*_places(blocks.sources, blocks.targets, high, wide), shape)[0]
 
 
@@ -78,6 +81,8 @@ def weakest_blocks(b: Block) -> Prune:
     ------
     ArgumentError, KindError
         If `b` is less than 1; when pruning, if it does not divide the layer or the edges are no full blocks.
+    NonFiniteError
+        When pruning, if a weight is NaN or infinite.
 
     Examples
     --------
@@ -95,9 +100,9 @@ def weakest_blocks(b: Block) -> Prune:
         edges = site.weights.edges
         blocks = _blocks(site, edges, high, wide)
         own = blocks.find(edges.sources // high, edges.targets // wide)
-        size = np.bincount(own, weights=np.abs(site.weights.values), minlength=blocks.nnz)
+        norms = np.bincount(own, weights=checked(size, site), minlength=blocks.nnz)
         gone = np.zeros(blocks.nnz, dtype=bool)
-        gone[smallest(size, count_of(fraction, blocks.nnz))] = True
+        gone[smallest(norms, count_of(fraction, blocks.nnz))] = True
         return np.flatnonzero(gone[own])
 
     return prune
@@ -171,7 +176,7 @@ def gradient_blocks(
     Raises
     ------
     ArgumentError, KindError
-        Those of `random_blocks`, and if `candidates` is negative or no number.
+        Those of `random_blocks`, and those of `sampled_gradient` about `candidates` and `distribution`.
     NonFiniteError
         When growing, if a derivative looked at is NaN or infinite.
 
@@ -188,6 +193,7 @@ def gradient_blocks(
     """
     high, wide = _sides(b)
     budget = None if candidates is None else check_candidates(candidates)
+    check_function("distribution", distribution)
 
     def grow(site: Site, dropped: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
         coarse, gone, number = _coarse(site, dropped, count, high, wide)
@@ -197,7 +203,7 @@ def gradient_blocks(
             return _places(*best, high, wide)
         blocks = coarse.weights.edges
         pairs = budget(blocks.nnz) if budget is not None else blocks.nnz
-        sources, targets = distribution(site, rng)
+        sources, targets = weights_by(distribution, site, rng)
         sums = sources.reshape(-1, high).sum(axis=1), targets.reshape(-1, wide).sum(axis=1)
         i, j = sorted_distinct(*drawn(sums, blocks.shape, pairs, rng), blocks.shape)
         new = blocks.find(i, j) < 0
@@ -216,8 +222,8 @@ def _sides(b: Block) -> tuple[int, int]:
     if isinstance(b, tuple):
         if len(b) != 2:
             raise ArgumentError("b", "an integer or two, the sides of a block", b)
-        return check_int("b", b[0], 1), check_int("b", b[1], 1)
-    side = check_int("b", b, 1)
+        return check_int("b", b[0], 1, MAX_FEATURES), check_int("b", b[1], 1, MAX_FEATURES)
+    side = check_int("b", b, 1, MAX_FEATURES)
     return side, side
 
 

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, NonFiniteError, check_finite, check_float, check_int
+from gbnn.errors import (
+    ArgumentError,
+    KindError,
+    NonFiniteError,
+    check_finite,
+    check_float,
+    check_function,
+    check_int,
+    check_real,
+)
+from gbnn.sampling import MAX_EDGES
 from gbnn.topology.grow.places import check_room, filled, sorted_distinct
 from gbnn.topology.grow.rules import Grow
 from gbnn.topology.grow.strongest import strongest_absent
 from gbnn.topology.prune.rules import smallest
 from gbnn.topology.site import Site
 
-__all__ = ["Distribution", "check_candidates", "drawn", "grabo", "graest", "sampled_gradient", "uniform"]
+__all__ = [
+    "Distribution",
+    "check_candidates",
+    "drawn",
+    "grabo",
+    "graest",
+    "sampled_gradient",
+    "uniform",
+    "weights_by",
+]
 
 Array = np.ndarray[Any, Any]
 Distribution = Callable[[Site, np.random.Generator], tuple[Array, Array]]
@@ -125,7 +144,7 @@ def sampled_gradient(candidates: float | int = 1.0, distribution: Distribution =
     ----------
     candidates : float or int
         How many pairs are drawn: a float is a multiple of the layer's edges (the paper's 1.0), an int their
-        number.
+        number; at most 2**40.
     distribution : callable
         ``(site, rng) -> (sources, targets)``, weights of the neurons: `uniform`, `grabo`, `graest` or one of
         your own. Weights that are all zero count as equal.
@@ -138,8 +157,9 @@ def sampled_gradient(candidates: float | int = 1.0, distribution: Distribution =
     Raises
     ------
     ArgumentError, KindError
-        If `candidates` is negative or no number; when growing, if `count` is more than the free places or the
-        distribution's weights are negative or of another size.
+        If `candidates` is negative, too large or no number, or `distribution` no function; when growing, if
+        `count` is more than the free places, or the distribution's weights are no arrays of numbers, negative
+        or of another size.
     NonFiniteError
         When growing, if a weight or the derivative by a candidate is NaN or infinite.
 
@@ -155,6 +175,7 @@ def sampled_gradient(candidates: float | int = 1.0, distribution: Distribution =
     (array([1]), array([2]))
     """
     budget = check_candidates(candidates)
+    check_function("distribution", distribution)
 
     def grow(site: Site, dropped: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
         empty = check_room(site, dropped, count)
@@ -162,7 +183,7 @@ def sampled_gradient(candidates: float | int = 1.0, distribution: Distribution =
         if empty <= edges.nnz:
             best = strongest_absent(site.probe, edges, min(count, empty))
             return filled(site, dropped, best, count, rng)
-        drawn_pairs = drawn(distribution(site, rng), edges.shape, budget(edges.nnz), rng)
+        drawn_pairs = drawn(weights_by(distribution, site, rng), edges.shape, budget(edges.nnz), rng)
         sources, targets = _absent(edges, *sorted_distinct(*drawn_pairs, edges.shape))
         strength = np.abs(site.probe.at(sources, targets))
         if not np.isfinite(strength).all():
@@ -176,10 +197,63 @@ def sampled_gradient(candidates: float | int = 1.0, distribution: Distribution =
 def check_candidates(candidates: float | int) -> Callable[[int], int]:
     """Return the function from a number of edges to that of candidates, or raise."""
     if isinstance(candidates, Integral):  # bool too, which check_int refuses
-        number = check_int("candidates", candidates, 0)
+        number = check_int("candidates", candidates, 0, MAX_EDGES)
         return lambda nnz: number
-    share = check_float("candidates", candidates, 0)
-    return lambda nnz: int(share * nnz)
+    share = check_float("candidates", candidates, 0, MAX_EDGES)
+    return lambda nnz: check_int("candidates", int(share * nnz), 0, MAX_EDGES)
+
+
+def weights_by(distribution: Distribution, site: Site, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return the weights of a layer's neurons by a distribution, or raise where they are none.
+
+    Parameters
+    ----------
+    distribution : callable
+    site : Site
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    sources, targets : ndarray, shapes (in,) and (out,)
+        Finite and not negative.
+
+    Raises
+    ------
+    ArgumentError, KindError, NonFiniteError
+        If the function returns anything else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbnn.topology import Site
+    >>> from gbnn.topology.grow.candidates import weights_by
+    >>> from gbnn.weights import Weights
+    >>> site = Site("w", Weights.from_coo([0], [0], 1.0, shape=(3, 2)))
+    >>> weights_by(lambda site, rng: ([1, 2], [1, 2]), site, np.random.default_rng(0))
+    Traceback (most recent call last):
+    gbnn.errors.ArgumentError: distribution of sources: expected shape (3,), got (2,)
+    """
+    weights = distribution(site, rng)
+    if not isinstance(weights, tuple | list) or len(weights) != 2:
+        expected = "a pair of arrays, the weights of the sources and of the targets"
+        raise KindError("distribution", expected, f"{type(weights).__name__}, returned for {site.name}")
+    sources, targets = _checked(weights, site.weights.shape)
+    return sources, targets
+
+
+def _checked(weights: Sequence[Any], shape: tuple[int, int]) -> list[Array]:
+    """Return finite weights, not negative, one a neuron, or raise."""
+    ends = []
+    for side, given, size in zip(("sources", "targets"), weights, shape, strict=True):
+        where = f"distribution of {side}"
+        weight = check_real(where, given)
+        if weight.shape != (size,):
+            raise ArgumentError(where, f"shape ({size},)", weight.shape)
+        check_finite(where, weight)
+        if weight.min() < 0:
+            raise ArgumentError(where, "weights that are not negative", weight.min())
+        ends.append(weight)
+    return ends
 
 
 def drawn(
@@ -208,16 +282,10 @@ def drawn(
     (array([1, 1, 1]), array([0, 0, 0]))
     """
     ends = []
-    for side, weight, size in zip(("sources", "targets"), weights, shape, strict=True):
-        where = f"distribution of {side}"
-        if weight.shape != (size,):
-            raise ArgumentError(where, f"shape ({size},)", weight.shape)
-        check_finite(where, weight)
-        if weight.min() < 0:
-            raise ArgumentError(where, "weights that are not negative", weight.min())
+    for weight in _checked(weights, shape):
         chance = weight.astype(np.float64)
         if not chance.any():
-            chance = np.ones(size)
+            chance = np.ones(chance.size)
         # How often each comes is one multinomial draw: several times faster than looking up each draw.
         possible = np.flatnonzero(chance)
         share = chance[possible] / chance.max()

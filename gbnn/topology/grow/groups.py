@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, NonFiniteError, check_int
+from gbnn.errors import ArgumentError, NonFiniteError, check_function, check_int, check_real
 from gbnn.topology.grow.places import sorted_distinct
 from gbnn.topology.grow.rules import Grow
 from gbnn.topology.prune.rules import Prune, count_of
+from gbnn.topology.scores import checked, size
 from gbnn.topology.site import Site
 
 __all__ = ["MAX_GROUP", "Merit", "by_chance", "by_gradient", "in_groups", "weakest_in_groups"]
@@ -102,7 +103,8 @@ def in_groups(m: int, by: Merit = by_gradient) -> Grow:
     Raises
     ------
     ArgumentError, KindError
-        If `m` is out of range; when growing, if `count` is not the number of dropped edges.
+        If `m` is out of range or `by` no function; when growing, if `count` is not the number of dropped
+        edges, or `by` does not return one number a place.
     NonFiniteError
         When growing, if a merit is NaN or infinite.
 
@@ -117,6 +119,7 @@ def in_groups(m: int, by: Merit = by_gradient) -> Grow:
     (array([3]), array([0]))
     """
     m = check_int("m", m, 1, MAX_GROUP)
+    check_function("by", by)
 
     def grow(site: Site, dropped: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
         if count != len(dropped):
@@ -125,9 +128,14 @@ def in_groups(m: int, by: Merit = by_gradient) -> Grow:
         grown = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
         for sources, targets, free, needed in _touched(site, dropped, m):
             merit = np.full(free.shape, -np.inf)  # what is not free comes last
-            merit[free] = by(site, sources[free], targets[free], rng)
-            if not np.isfinite(merit[free]).all():
+            of_places = check_real("merits (by)", by(site, sources[free], targets[free], rng))
+            if of_places.shape != sources[free].shape:
+                raise ArgumentError(
+                    "merits (by)", f"shape {sources[free].shape}, one a place", of_places.shape
+                )
+            if not np.isfinite(of_places).all():
                 raise NonFiniteError("growth in groups", "finite merits", "others")
+            merit[free] = of_places
             order = np.argsort(-merit, axis=1, kind="stable")
             group, rank = np.nonzero(np.arange(free.shape[1]) < needed[:, None])
             best = group, order[group, rank]
@@ -181,6 +189,8 @@ def weakest_in_groups(m: int) -> Prune:
     ------
     ArgumentError, KindError
         If `m` is out of range; when pruning, if `fraction` is not from 0 to 1.
+    NonFiniteError
+        When pruning, if a weight is NaN or infinite.
 
     Examples
     --------
@@ -202,18 +212,18 @@ def weakest_in_groups(m: int) -> Prune:
         own = groups.find(*hit)
         # By group, then by weight. One key sorts several times faster than two; ranks are unique.
         rank = np.empty(weights.nnz, dtype=np.int64)
-        rank[np.argsort(np.abs(weights.values), kind="stable")] = np.arange(weights.nnz)
+        rank[np.argsort(checked(size, site), kind="stable")] = np.arange(weights.nnz)
         order = np.argsort(own * weights.nnz + rank)
-        size = np.bincount(own, minlength=groups.nnz)
-        begin = np.cumsum(size) - size
+        held = np.bincount(own, minlength=groups.nnz)
+        begin = np.cumsum(held) - held
         # Rounding down what the groups up to this one lose together gives each its share to within one, and
         # all of them together the exact number. In a random order, so that the odd ones are anybody's.
-        turn = rng.permutation(size.size)
-        loss = np.empty_like(size)
-        held = np.cumsum(size[turn])
-        upto = (fraction * held * (1 + 2**-50)).astype(np.int64)  # `count_of`, of all at once
-        loss[turn] = np.diff(np.minimum(upto, held), prepend=0)
-        place = np.arange(order.size) - np.repeat(begin, size)
-        return np.sort(order[place < np.repeat(loss, size)])
+        turn = rng.permutation(held.size)
+        loss = np.empty_like(held)
+        so_far = np.cumsum(held[turn])
+        upto = (fraction * so_far * (1 + 2**-50)).astype(np.int64)  # `count_of`, of all at once
+        loss[turn] = np.diff(np.minimum(upto, so_far), prepend=0)
+        place = np.arange(order.size) - np.repeat(begin, held)
+        return np.sort(order[place < np.repeat(loss, held)])
 
     return prune

@@ -16,7 +16,7 @@ from gbnn.topology.site import EachStep, Site
 __all__ = ["recent", "recent_gradient", "remember"]
 
 Array = np.ndarray[Any, Any]
-X, DY, NEXT = "recent x", "recent dy", "recent next"
+X, DY, NEXT, STEP = "recent x", "recent dy", "recent next", "recent step"
 
 
 def remember(steps: int = 32) -> EachStep:
@@ -28,7 +28,7 @@ def remember(steps: int = 32) -> EachStep:
     Parameters
     ----------
     steps : int
-        At least 1.
+        At least 1. Where several rewirings in turn remember, the most that one asks for.
 
     Examples
     --------
@@ -42,17 +42,28 @@ def remember(steps: int = 32) -> EachStep:
     >>> site.memory.layer["recent x"].shape
     (4, 8, 2)
     """
-    check_int("steps", steps, 1)
+    check_int("steps", steps, 1, 2**16)
 
     def each_step(site: Site, clock: Clock, rng: np.random.Generator) -> None:
         probe, memory = site.probe, site.memory.layer
-        at = int(memory.get(NEXT, 0)) % steps
+        if X in memory and memory[X].shape[1] < steps:  # of another rewiring, that remembers less
+            for name in (X, DY):
+                old = np.roll(memory[name], -int(memory[NEXT]), axis=1)  # the oldest first
+                memory[name] = np.concatenate(
+                    [old, np.zeros((len(old), steps - old.shape[1], old.shape[2]), dtype=old.dtype)], axis=1
+                )
+            memory[NEXT] = np.array(old.shape[1])
+        if int(memory.get(STEP, -1)) == clock.step:
+            return  # another rewiring, in turn with this one, has just remembered it
+        memory[STEP] = np.array(clock.step)
+        held = memory[X].shape[1] if X in memory else steps
+        at = int(memory.get(NEXT, 0)) % held
         for name, array in ((X, probe.x), (DY, probe.dy)):
             rows, features = array.shape
             ring = memory.get(name)
-            if ring is None or ring.shape[1] != steps or ring.shape[2] < rows:
-                wider = np.zeros((features, steps, rows), dtype=array.dtype)
-                if ring is not None and ring.shape[1] == steps:
+            if ring is None or ring.shape[2] < rows:
+                wider = np.zeros((features, held, rows), dtype=array.dtype)
+                if ring is not None:
                     wider[:, :, : ring.shape[2]] = ring
                 ring = memory[name] = wider
             ring[:, at, :rows] = array.T
@@ -86,11 +97,11 @@ def recent(site: Site, decay: float = 1.0) -> Probe:
     >>> from gbnn import layers, topology
     >>> model = layers.Linear.from_dense([[1.0]])
     >>> memory = {}
-    >>> for x in (10.0, 1.0):
+    >>> for step, x in enumerate((10.0, 1.0)):
     ...     y, pullback = model.forward(np.array([[x]]))
     ...     _, gradients = pullback(np.ones_like(y))
     ...     (site,) = topology.sites(model.parameters(), gradients, memory=memory)
-    ...     topology.remember(4)(site, topology.Clock(0), np.random.default_rng(0))
+    ...     topology.remember(4)(site, topology.Clock(step), np.random.default_rng(0))
     >>> topology.recent(site, 0.5).block(0, 1)  # 1 + 0.5 * 10
     array([[6.]])
     """

@@ -8,13 +8,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, check_int
+from gbnn.errors import ArgumentError, KindError, check_int
 from gbnn.semirings import Probe
 from gbnn.topology.grow.strongest_finalists import Finalists
 from gbnn.topology.grow.strongest_neurons import Neurons, check_derivatives, neurons
 from gbnn.topology.grow.strongest_routes import by_blocks, by_bound, pairs_above, tile_shape, visit
 
-__all__ = ["Search", "search_absent", "strongest_absent"]
+__all__ = ["Search", "check_layer", "search_absent", "strongest_absent"]
 
 Array = np.ndarray[Any, Any]
 Route = Literal["blocks", "bound"]
@@ -118,9 +118,9 @@ def search_absent(
 
     Raises
     ------
-    ArgumentError
-        If there are fewer absent edges than `count`, `probe` and `present` are of different shapes, the
-        route has another name, or more than `limit` derivatives would have to be computed.
+    ArgumentError, KindError
+        If there are fewer absent edges than `count`, `probe` and `present` are none or of different shapes,
+        the route has another name, or more than `limit` derivatives would have to be computed.
     NonFiniteError
         If a derivative by an absent edge is NaN or infinite.
 
@@ -143,9 +143,7 @@ def search_absent(
     >>> search.visited  # source 1 is silent: 4 of 6 pairs
     0.6666666666666666
     """
-    rows, columns = present.shape
-    if probe.shape != present.shape:
-        raise ArgumentError("probe", f"one of a {rows} x {columns} layer", f"shape {probe.shape}")
+    rows, columns = check_layer(probe, present)
     if route not in (None, "blocks", "bound"):
         raise ArgumentError("route", "'blocks', 'bound' or None", repr(route))
     if check_int("count", count, 0) > rows * columns - present.nnz:
@@ -185,6 +183,18 @@ def search_absent(
         floors.next()  # the guess was too high
     found = _filled(finalists.sources, finalists.targets, finalists.scores, present, count)
     return Search(*found, route, visited / (rows * columns))
+
+
+def check_layer(probe: Any, present: Any) -> tuple[int, int]:
+    """Return the shape of a layer if its probe and its edges have the same, or raise."""
+    if not isinstance(probe, Probe):
+        raise KindError("probe", "a Probe, such as Site.probe", type(probe).__name__)
+    if not isinstance(present, Edges):
+        raise KindError("present", "Edges, such as Site.kept gives", type(present).__name__)
+    rows, columns = present.shape
+    if probe.shape != present.shape:
+        raise ArgumentError("probe", f"one of a {rows} x {columns} layer", f"shape {probe.shape}")
+    return rows, columns
 
 
 class _Floors:

@@ -8,10 +8,10 @@ import numpy as np
 from numba import njit, prange
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, NonFiniteError
+from gbnn.errors import ArgumentError, NonFiniteError, check_array
 from gbnn.semirings import Probe
 from gbnn.semirings.kernels import _in_order, _launched
-from gbnn.topology.grow.strongest import _SINGLE
+from gbnn.topology.grow.strongest import _SINGLE, check_layer
 from gbnn.topology.grow.strongest_neurons import check_derivatives, neurons
 from gbnn.topology.grow.strongest_routes import _blas_rounding
 
@@ -49,9 +49,9 @@ def strongest_into(probe: Probe, present: Edges, targets: Array, counts: Array) 
 
     Raises
     ------
-    ArgumentError
+    ArgumentError, KindError
         If a target gets more edges than are absent, targets do not ascend or are not the layer's, or `probe`
-        and `present` are of different shapes.
+        and `present` are none or of different shapes.
     NonFiniteError
         If a derivative by an absent edge of the layer is NaN or infinite.
 
@@ -70,9 +70,8 @@ def strongest_into(probe: Probe, present: Edges, targets: Array, counts: Array) 
     >>> strongest_into(probe, present, np.array([0, 1]), np.array([1, 1]))
     (array([2, 1]), array([0, 1]))
     """
-    rows, columns = present.shape
-    if probe.shape != present.shape:
-        raise ArgumentError("probe", f"one of a {rows} x {columns} layer", f"shape {probe.shape}")
+    rows, columns = check_layer(probe, present)
+    targets, counts = _integers("targets", targets), _integers("counts", counts)
     if targets.size and (targets[0] < 0 or targets[-1] >= columns or (np.diff(targets) <= 0).any()):
         raise ArgumentError("targets", f"distinct ones below {columns}, ascending", targets)
     first, last = _held(present, targets)
@@ -116,6 +115,14 @@ def strongest_into(probe: Probe, present: Edges, targets: Array, counts: Array) 
     source, owner = np.append(source, more[0]), np.append(owner, more[1])
     order = np.argsort(owner * rows + source, kind="stable")  # no overflow: x and dy are so many arrays
     return source[order], targets[owner[order]]
+
+
+def _integers(where: str, values: Any) -> Array:
+    """Return integers as a 1-D array of int64, or raise; an empty list has a dtype of floats."""
+    array = check_array(where, values, "iuf" if np.size(values) == 0 else "iu", "integers")
+    if array.ndim != 1:
+        raise ArgumentError(where, "a 1-D array", f"shape {array.shape}")
+    return array.astype(np.int64, copy=False)
 
 
 def _held(present: Edges, targets: Array) -> tuple[Array, Array]:

@@ -26,9 +26,9 @@ def percolation(sites: Sequence[Site], dropped: Sequence[Array]) -> list[Array]:
     Parameters
     ----------
     sites : sequence of Site
-        The layers, in any order. Two are linked if their places (`Site.index`) follow on each other and the
-        one has as many outputs as the other inputs; neurons between layers that are not linked (the network's
-        inputs and outputs, and what borders on a `Dense` layer) are left alone.
+        The layers. Two are linked if one follows the other (`Site.follows`): its inputs are the outputs of
+        that layer alone. Neurons between layers that are not linked are left alone: the network's inputs and
+        outputs, and what borders on a `Dense` layer or on branches (`Residual`, `Parallel`).
     dropped : sequence of ndarray of int64
         Positions of the edges that go already, for each layer.
 
@@ -41,7 +41,7 @@ def percolation(sites: Sequence[Site], dropped: Sequence[Array]) -> list[Array]:
     Raises
     ------
     ArgumentError, KindError
-        If there are not as many arrays as layers, a position is out of range, or two layers have one place.
+        If there are not as many arrays as layers, a position is out of range, or two layers have one name.
 
     Notes
     -----
@@ -55,8 +55,8 @@ def percolation(sites: Sequence[Site], dropped: Sequence[Array]) -> list[Array]:
     >>> from gbnn.topology import Site
     >>> from gbnn.topology.prune.percolation import percolation
     >>> from gbnn.weights import Weights
-    >>> first = Site("0", Weights.from_coo([0, 0, 1], [0, 1, 1], 1.0, shape=(2, 2)), index=0)
-    >>> second = Site("1", Weights.from_coo([0, 1], [0, 0], 1.0, shape=(2, 1)), index=1)
+    >>> first = Site("0", Weights.from_coo([0, 0, 1], [0, 1, 1], 1.0, shape=(2, 2)))
+    >>> second = Site("1", Weights.from_coo([0, 1], [0, 0], 1.0, shape=(2, 1)), follows="0")
     >>> nothing = np.empty(0, dtype=np.int64)
     >>> percolation([first, second], [nothing, np.array([0])])
     [array([0]), array([0])]
@@ -80,12 +80,8 @@ def percolation(sites: Sequence[Site], dropped: Sequence[Array]) -> list[Array]:
 
 def _links(sites: Sequence[Site]) -> list[tuple[int, int]]:
     """Return the pairs of linked layers, the first of the network first."""
-    at = {site.index: k for k, site in enumerate(sites)}
+    at = {site.name: k for k, site in enumerate(sites)}
     if len(at) < len(sites):
-        raise ArgumentError("sites", "layers of different places", [site.index for site in sites])
-    return [
-        (at[index], at[index + 1])
-        for index in sorted(at)
-        if index + 1 in at
-        and sites[at[index]].weights.out_features == sites[at[index + 1]].weights.in_features
-    ]
+        raise ArgumentError("sites", "layers of different names", [site.name for site in sites])
+    pairs = [(at[site.follows], k) for k, site in enumerate(sites) if site.follows in at]
+    return sorted(pairs, key=lambda pair: sites[pair[1]].index)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gbnn.errors import check_float, check_int
-from gbnn.topology.rates.fixed import Rates, equal, shares_of
+from gbnn.errors import check_float, check_function, check_int
+from gbnn.topology.rates.fixed import Rates, asked, equal, shares_of
 from gbnn.topology.redistribute import mean_shares
 from gbnn.topology.scores import checked, size
 from gbnn.topology.site import Site
@@ -95,9 +95,10 @@ def until_settled(overlap: float = 0.9, rates: Rates = equal) -> Rates:
     [0.3, 0.0]
     """
     limit = check_float("overlap", overlap, 0, 1)
+    check_function("rates", rates)
 
     def settled(sites: Sequence[Site], fraction: float) -> list[float]:
-        result = list(rates(sites, fraction))
+        result = asked(rates, sites, fraction)
         for k, site in enumerate(sites):
             if float(site.memory.layer.get(OVERLAP, 0.0)) > limit:
                 site.memory.layer[SETTLED] = np.array(True)

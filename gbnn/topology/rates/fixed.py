@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gbnn.errors import ArgumentError, check_float, check_int
+from gbnn.errors import ArgumentError, check_float, check_function, check_int, check_list
 from gbnn.topology.prune.rules import count_of, smallest
 from gbnn.topology.scores import Score, checked, size
 from gbnn.topology.site import Site
@@ -64,8 +64,8 @@ def given(factors: Sequence[float], rates: Rates = equal) -> Rates:
 
     Raises
     ------
-    ArgumentError
-        When rewiring, if there are not as many layers.
+    ArgumentError, KindError
+        If a factor is none or `rates` no function; when rewiring, if there are not as many layers.
 
     Examples
     --------
@@ -75,12 +75,16 @@ def given(factors: Sequence[float], rates: Rates = equal) -> Rates:
     >>> rates.given([0.5, 3.0])(topology.sites(chain.parameters()), 0.4)
     [0.2, 1.0]
     """
-    each = [check_float(f"factors[{k}]", factor, 0) for k, factor in enumerate(factors)]
+    listed = check_list("factors", factors, "a list of numbers, one a layer")
+    each = [check_float(f"factors[{k}]", factor, 0) for k, factor in enumerate(listed)]
+    check_function("rates", rates)
 
     def multiplied(sites: Sequence[Site], fraction: float) -> list[float]:
         if len(sites) != len(each):
             raise ArgumentError("factors", f"{len(sites)} numbers, one a layer that takes part", len(each))
-        return [min(1.0, factor * rate) for factor, rate in zip(each, rates(sites, fraction), strict=True)]
+        return [
+            min(1.0, factor * rate) for factor, rate in zip(each, asked(rates, sites, fraction), strict=True)
+        ]
 
     return multiplied
 
@@ -108,10 +112,11 @@ def rising(low: float = 0.0, high: float = 1.0, rates: Rates = equal) -> Rates:
     [0.2, 0.3..., 0.4]
     """
     first, last = check_float("low", low, 0), check_float("high", high, 0)
+    check_function("rates", rates)
 
     def multiplied(sites: Sequence[Site], fraction: float) -> list[float]:
         result = []
-        for site, rate in zip(sites, rates(sites, fraction), strict=True):
+        for site, rate in zip(sites, asked(rates, sites, fraction), strict=True):
             place = site.index / (site.count - 1) if site.count > 1 else 1.0
             result.append(min(1.0, rate * ((1 - place) * first + place * last)))
         return result
@@ -143,6 +148,7 @@ def overall(score: Score = size, keep: int = 0) -> Rates:
     >>> rates.overall()([small, large], 0.5), rates.overall(keep=1)([small, large], 0.5)
     ([1.0, 0.0], [0.5, 0.5])
     """
+    check_function("score", score)
     check_int("keep", keep, 0)
 
     def globally(sites: Sequence[Site], fraction: float) -> list[float]:
@@ -183,6 +189,8 @@ def down_to(share: float | None = None, rates: Rates | None = None) -> Rates:
     """
     if share is not None:
         check_float("share", share, 0, 1)
+    if rates is not None:
+        check_function("rates", rates)
 
     def down(sites: Sequence[Site], fraction: float) -> list[float]:
         left = fraction if share is None else share
@@ -190,7 +198,7 @@ def down_to(share: float | None = None, rates: Rates | None = None) -> Rates:
             return shares_of(sites, [s.weights.nnz - _left(left, s.places, s.weights.nnz) for s in sites])
         nnz = sum(site.weights.nnz for site in sites)
         gone = nnz - _left(left, sum(site.places for site in sites), nnz)
-        return rates(sites, gone / nnz if nnz else 0.0)
+        return asked(rates, sites, gone / nnz if nnz else 0.0)
 
     return down
 
@@ -210,15 +218,24 @@ def rounded_up(rates: Rates = equal) -> Rates:
     >>> rates.rounded_up()([site], 0.3)
     [0.5]
     """
+    check_function("rates", rates)
 
     def up(sites: Sequence[Site], fraction: float) -> list[float]:
         counts = []
-        for site, rate in zip(sites, rates(sites, fraction), strict=True):
+        for site, rate in zip(sites, asked(rates, sites, fraction), strict=True):
             # As `count_of`: what is an integer but for rounding is that integer.
-            counts.append(math.ceil(check_float("rates", rate, 0, 1) * site.weights.nnz * (1 - 2**-50)))
+            counts.append(math.ceil(rate * site.weights.nnz * (1 - 2**-50)))
         return shares_of(sites, counts)
 
     return up
+
+
+def asked(rates: Rates, sites: Sequence[Site], fraction: float) -> list[float]:
+    """Return what a function of rates says of these layers, or raise unless it is a fraction for each."""
+    each = check_list("rates", rates(sites, fraction), "a list of fractions, one a layer")
+    if len(each) != len(sites):
+        raise ArgumentError("rates", f"{len(sites)} fractions, one a layer", len(each))
+    return [check_float(f"rates[{k}]", rate, 0, 1) for k, rate in enumerate(each)]
 
 
 def shares_of(sites: Sequence[Site], counts: Sequence[int]) -> list[float]:

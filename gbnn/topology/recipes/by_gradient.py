@@ -42,7 +42,8 @@ def rigl(
 
     Notes
     -----
-    The authors' code adds noise of deviation 1e-5 to |w| to break ties; here the earlier edge goes.
+    The authors' code adds noise of deviation 1e-5 to |w| to break ties, and rewires at its first and last
+    step, too; here the earlier edge goes, and rewiring is after step 0 and before `until`.
 
     Examples
     --------
@@ -74,7 +75,8 @@ def snfs(
 
     Dettmers & Zettlemoyer, 2019, arXiv:1907.04840, without its redistribution (see `sparse_momentum`). What
     differs from `rigl` is that edges grow by the running mean of the gradient, of the given decay, over the
-    last `steps` steps: `recent_gradient`. Those before are of weight decay^steps.
+    last `steps` steps: `recent_gradient`. Those before are of weight decay^steps. The step that rewires also
+    updates its weights, before.
 
     Parameters
     ----------
@@ -97,7 +99,6 @@ def snfs(
         grow=recent_gradient(decay),
         when=every_steps(every, until),
         fraction=over_time(fraction, lambda share: cosine(share, until)),
-        replaces_update=True,
         layers=those(rewire_output),
         each_step=remember(steps),
     )
@@ -132,8 +133,9 @@ def sparse_momentum(
     Notes
     -----
     The authors' numbers of edges vary a little, and are corrected by the next rewirings; here they are exact.
-    There a new edge begins with the momentum its absent edge had; here at 0. With Adam, absent edges are
-    ranked by the running mean gradient, not divided by the root of its square.
+    There a new edge begins with the momentum its absent edge had, and after each rewiring the momentum of
+    absent edges is set to the mean of the others; here new edges begin at 0, and absent ones are ranked by
+    their gradients alone. With Adam that is the running mean, not divided by the root of its square.
 
     Examples
     --------
@@ -172,6 +174,11 @@ def srigl(
         As for `rigl`. The neurons of the last layer are never ablated.
     ablation : float
         γ: 0.3 in the paper; 0.95 for vision transformers.
+
+    Notes
+    -----
+    In the authors' code |gradient| is ranked over all places, and what ablated neurons lose is made good by
+    the next largest |w| elsewhere; here by |gradient|.
 
     Examples
     --------
@@ -215,7 +222,12 @@ def gse(
     candidates : float or int
         Pairs that are sampled: a float is a multiple of the layer's edges.
     distribution : callable
-        `candidates.uniform`, `grabo` or `graest`.
+        `grow.candidates.uniform`, `grow.grabo` or `grow.graest`.
+
+    Notes
+    -----
+    The authors' code divides the growth among all layers together, rewires before the step's update, and
+    grows fewer where the sample yields too few; here each layer keeps its number of edges.
 
     Examples
     --------

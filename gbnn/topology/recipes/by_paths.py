@@ -7,11 +7,11 @@ import numpy as np
 from gbnn.errors import check_float
 from gbnn.topology import rates
 from gbnn.topology.clock import Clock, When, every_epoch
-from gbnn.topology.goals import from_start
+from gbnn.topology.goals import from_start, never_more
 from gbnn.topology.grow.hebb import cannistraci_hebb, hebb
 from gbnn.topology.prune.percolation import percolation
 from gbnn.topology.prune.rules import magnitude, sampled
-from gbnn.topology.recipes.choose import over_time, those
+from gbnn.topology.recipes.choose import by_place, over_time, those
 from gbnn.topology.rewiring import Rewiring
 from gbnn.topology.schedules import Fraction, cosine, sigmoid
 from gbnn.topology.scores import Score, relative_importance, size
@@ -143,7 +143,8 @@ def chtss(
     return Rewiring(
         **{
             **vars(soft),
-            "goal": from_start(density, sigmoid(1.0, 0.0, end=end, steepness=steepness)),
+            "goal": never_more(from_start(density, sigmoid(1.0, 0.0, end=end, steepness=steepness))),
+            "layers": by_place(rewire_output),
         }
     )
 
@@ -153,7 +154,11 @@ TEMPERATURE = "temperature"
 
 def _heat(site: Site, clock: Clock, rng: np.random.Generator) -> None:
     """Remember T, 1 at the beginning of training and 3 at its end."""
-    site.memory.layer[TEMPERATURE] = np.array(1 + 2 * min(1.0, clock.step / clock.end(1.0)))
+    # Where the batches have no length, epochs tell how far training is.
+    done, whole = (
+        (clock.epoch, clock.epochs) if clock.total_steps is None else (clock.step, clock.total_steps)
+    )
+    site.memory.layer[TEMPERATURE] = np.array(1 + 2 * min(1.0, done / whole))
 
 
 def _temperature(site: Site) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gbnn.errors import check_float, check_int
+from gbnn.errors import KindError, check_float, check_int
 from gbnn.layers import Initializer, normal
 from gbnn.topology import prune, rates, redistribute
 from gbnn.topology.clock import Clock, When, always, every_epoch, every_steps, never
@@ -137,7 +137,8 @@ def deep_r(
 
     Notes
     -----
-    An edge that has just gone is not grown at once, unless there is no other place.
+    An edge that has just gone is not grown at once, unless there is no other place. The signs of the first
+    edges are those after the first update.
 
     Examples
     --------
@@ -184,8 +185,9 @@ def itop(
 
     Notes
     -----
-    The authors grow each absent edge with the same chance, so that their numbers of edges vary; here they
-    are exact.
+    The authors grow each absent edge with the same chance, just dropped ones too, so that their numbers of
+    edges vary; here they are exact, and `random` grows where no edge was. Edges that `gradient` brings back
+    at once keep their weight.
 
     Examples
     --------
@@ -241,8 +243,17 @@ def mest(
     share = piecewise(fractions, steps)
     scored = prune.lowest(mest_score(check_float("gradient_weight", gradient_weight, 0)))
 
+    if not isinstance(soft, bool):
+        raise KindError("soft", "True or False", repr(soft))
+    each = every_epoch(every)
+
+    def when(clock: Clock) -> bool:
+        # With soft memory the very end comes down to the edges of the start.
+        return each(clock) or (soft and clock.last_in_epoch and clock.epoch == clock.epochs - 1)
+
     def more(clock: Clock) -> float:
-        return 1 + share(clock)
+        last = clock.last_in_epoch and clock.epoch == clock.epochs - 1
+        return 1.0 if last else 1 + share(clock)
 
     def down_to_start(sites: Sequence[Site], fraction: float) -> list[float]:
         return [max(0.0, 1 - at_start(site) / max(1, site.weights.nnz)) for site in sites]
@@ -250,11 +261,11 @@ def mest(
     return Rewiring(
         prune=scored,
         grow=random,
-        when=every_epoch(every),
+        when=when,
         fraction=constant(0.0) if soft else share,
         rates=down_to_start if soft else rates.equal,
         goal=relative(more) if soft else None,
-        allocate=redistribute.same,
+        allocate=redistribute.by_survivors if soft else redistribute.same,
         keep_regrown=False,
         layers=those(rewire_output),
     )

@@ -7,11 +7,10 @@ from gbnn.layers import Initializer, zeros
 from gbnn.topology import prune, rates
 from gbnn.topology.clock import every_steps
 from gbnn.topology.exchange import Exchange
-from gbnn.topology.goals import from_start
+from gbnn.topology.goals import from_start, never_more
 from gbnn.topology.grow.rules import Grow, gradient, random
 from gbnn.topology.in_turn import InTurn, in_turn
-from gbnn.topology.recipes.choose import every as every_layer
-from gbnn.topology.recipes.choose import over_time, those
+from gbnn.topology.recipes.choose import by_place, over_time
 from gbnn.topology.rewiring import Rewiring
 from gbnn.topology.schedules import Fraction, constant, cosine, cubic
 
@@ -29,7 +28,8 @@ def gmp(
     """Gradual magnitude pruning (Zhu & Gupta, 2017, arXiv:1710.01878): from the model's density to another.
 
     Every `every` steps the smallest |w| of all layers together go, so that the edges follow
-    last + (first - last)·(1 - t)³. Make the model as dense as it is to begin; nothing grows.
+    last + (first - last)·(1 - t)³. Make the model as dense as it is to begin; nothing
+    grows, also where a model is sparser than the goal.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ def gmp(
         when=every_steps(every, end, begin=begin, closing=True),  # the last one comes down to the density
         fraction=constant(0.0),  # the goal decides
         rates=rates.overall(),
-        goal=from_start(density, cubic(1.0, 0.0, begin=begin, end=end)),
-        layers=every_layer if rewire_output else those(False),
+        goal=never_more(from_start(density, cubic(1.0, 0.0, begin=begin, end=end))),
+        layers=by_place(rewire_output),
     )
 
 
@@ -73,7 +73,8 @@ def granet(
     """GraNet (Liu et al., 2021, arXiv:2106.10404): gradual pruning, each time with some regeneration.
 
     Each time, first `gmp` to the density of the moment; then, in each layer, half of the edges left go by
-    |w| and as many grow by gradient from weight 0.
+    |w| and as many grow by gradient; those that come back at once keep their weight, others start at 0. (The
+    authors' code rounds that share up, lets it fall to 0.005 and goes on after the pruning has ended.)
 
     Parameters
     ----------
@@ -91,12 +92,13 @@ def granet(
     2
     """
     pruning = gmp(density, every, begin=begin, end=end, rewire_output=rewire_output)
+    takes_part = by_place(rewire_output)
     exchange = Rewiring(
         prune=prune.magnitude,
         grow=grow,
         when=every_steps(every, end, begin=begin),
         fraction=over_time(fraction, lambda share: cosine(share, end)),
-        layers=those(rewire_output),
+        layers=lambda site: takes_part(site) and site.free > 0,
     )
     return in_turn(pruning, exchange)
 

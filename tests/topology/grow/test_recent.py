@@ -35,9 +35,9 @@ def see(site: Site, rows: int, rng: np.random.Generator) -> Array:
 def test_it_is_the_running_sum_of_the_last_steps(steps: int, batches: list[int], decay: float) -> None:
     site, watch, rng = layer(), remember(steps), np.random.default_rng(2)
     seen: list[Array] = []
-    for rows in batches:
+    for number, rows in enumerate(batches):
         seen.append(see(site, rows, rng))
-        watch(site, Clock(0), RNG)
+        watch(site, Clock(number), RNG)
         expected = sum(decay**age * g for age, g in enumerate(reversed(seen[-steps:])))
         np.testing.assert_allclose(recent(site, decay).block(0, 4), expected, rtol=1e-9, atol=1e-12)
 
@@ -45,18 +45,18 @@ def test_it_is_the_running_sum_of_the_last_steps(steps: int, batches: list[int],
 def test_sgd_momentum_but_for_the_steps_before() -> None:
     site, watch, rng = layer(), remember(40), np.random.default_rng(3)
     momentum = np.zeros(site.weights.shape)
-    for _ in range(60):
+    for number in range(60):
         momentum = 0.9 * momentum + see(site, 3, rng)
-        watch(site, Clock(0), RNG)
+        watch(site, Clock(number), RNG)
     np.testing.assert_allclose(recent(site, 0.9).block(0, 4), momentum, atol=0.9**40 * 50)
 
 
 @pytest.mark.parametrize("decay", [0.5, 1.0])
 def test_growth_takes_the_largest(decay: float) -> None:
     site, watch, rng = layer(), remember(4), np.random.default_rng(4)
-    for _ in range(6):
+    for number in range(6):
         see(site, 3, rng)
-        watch(site, Clock(0), RNG)
+        watch(site, Clock(number), RNG)
     dropped = np.array([1, 3])
     kept = set(edges_of(site.weights)) - set(edges_of(site.weights, dropped))
     size = np.abs(recent(site, decay).block(0, 4))
@@ -74,7 +74,12 @@ def test_memory_is_of_the_activations() -> None:
     )
     remember(8)(site, Clock(0), RNG)
     sizes = {name: array.nbytes for name, array in site.memory.layer.items()}
-    assert sizes == {"recent x": 8 * 16 * 300 * 4, "recent dy": 8 * 16 * 200 * 4, "recent next": 8}
+    assert sizes == {
+        "recent x": 8 * 16 * 300 * 4,
+        "recent dy": 8 * 16 * 200 * 4,
+        "recent next": 8,
+        "recent step": 8,
+    }
 
 
 def test_nothing_remembered() -> None:
@@ -95,3 +100,14 @@ def test_a_layer_without_derivatives_by_absent_edges() -> None:
 def test_bad_arguments(make: Any) -> None:
     with pytest.raises(GbnnError):
         make()
+
+
+def test_two_that_remember_share_the_longer_memory() -> None:
+    alone, both = layer(), layer()
+    for site, watches in ((alone, [remember(6)]), (both, [remember(3), remember(6)])):
+        rng = np.random.default_rng(5)
+        for number in range(10):
+            see(site, 3, rng)
+            for watch in watches:
+                watch(site, Clock(number), RNG)
+    np.testing.assert_allclose(recent(both, 0.9).block(0, 4), recent(alone, 0.9).block(0, 4))

@@ -23,7 +23,8 @@ NOTHING = np.empty(0, dtype=np.int64)
 
 def site_of(index: int, sources: Any, targets: Any, shape: tuple[int, int]) -> Site:
     edges, _ = Edges.from_coo(sources, targets, shape)
-    return Site(str(index), Weights(edges, np.ones(edges.nnz)), index=index)
+    weights = Weights(edges, np.ones(edges.nnz))
+    return Site(str(index), weights, index=index, follows=str(index - 1) if index else None)
 
 
 def until_nothing_changes(sites: list[Site], dropped: list[Array]) -> list[list[int]]:
@@ -69,9 +70,10 @@ def test_two_sweeps_reach_the_end(data: st.DataObject) -> None:
 
 
 def test_layers_that_are_not_linked_are_left_alone() -> None:
-    first = site_of(0, [0], [0], (1, 2))
-    apart, wider = site_of(2, [1], [0], (2, 1)), site_of(1, [2], [0], (3, 1))
-    for other in (apart, wider):
+    first, apart = site_of(0, [0], [0], (1, 2)), site_of(2, [1], [0], (2, 1))
+    branch = site_of(1, [1], [0], (2, 1))
+    branch.follows = None
+    for other in (apart, branch):
         assert [g.tolist() for g in percolation([first, other], [NOTHING, NOTHING])] == [[], []]
     after = site_of(1, [1], [0], (2, 1))
     assert [g.tolist() for g in percolation([first, after], [NOTHING, NOTHING])] == [[0], [0]]
@@ -91,5 +93,5 @@ def test_bad_arguments_are_refused() -> None:
         percolation([site], [])
     with pytest.raises(ArgumentError, match="dropped"):
         percolation([site], [np.array([1])])
-    with pytest.raises(ArgumentError, match="places"):
+    with pytest.raises(ArgumentError, match="names"):
         percolation([site, site], [NOTHING, NOTHING])
