@@ -93,7 +93,8 @@ def _parser() -> argparse.ArgumentParser:
         "--rewire",
         default="none",
         metavar="METHOD",
-        help="how edges move: none (default), set, rigl, sparse-momentum, chts, ... (unknown ones list all)",
+        help="how edges move: none (default), static, set, dsr, deep-r, mest, itop, rigl, snfs, srigl, gse, "
+        "gmp, granet, cht, chts, chtss, sparse-momentum",
     )
     made.add_argument("--rewire-fraction", type=float, metavar="F", help="share of edges moved")
     made.add_argument("--rewire-every", type=int, metavar="N", help="steps (mest: epochs) between moves")

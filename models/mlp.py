@@ -14,13 +14,13 @@ from gbnn.layers import BatchNorm, Chain, Dense, Dropout, Layer, LayerNorm, Line
 from gbnn.layers import activation as named
 from gbnn.semirings import Semiring, plus_times
 from gbnn.topology import wire
-from gbnn.topology.allocate import Allocation, by_fan_in, by_layer_fan_in, erdos_renyi, uniform
+from gbnn.topology.allocate import Allocation, by_fan_in, by_layer_fan_in, erdos_renyi, erk, uniform
 from gbnn.topology.wire import Wiring
 from gbnn.weights import real_dtype
 
 __all__ = ["mlp"]
 
-ALLOCATIONS = {f.__name__: f for f in (erdos_renyi, uniform, by_fan_in, by_layer_fan_in)}
+ALLOCATIONS = {f.__name__: f for f in (erdos_renyi, erk, uniform, by_fan_in, by_layer_fan_in)}
 NORMS: dict[str, Callable[..., Layer]] = {"batch": BatchNorm, "layer": LayerNorm}
 
 

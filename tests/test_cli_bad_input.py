@@ -359,6 +359,9 @@ def test_models_that_are_no_files(here: Path, capsys: Capture, command: str) -> 
         (["--threads", "0"], "--threads"),
         (["--rewire", "set", "--rewire-fraction", "2"], "--rewire-fraction"),
         (["--rewire", "rigl", "--rewire-every", "0"], "--rewire-every"),
+        (["--rewire", "none", "--rewire-fraction", "0.2"], "--rewire-fraction"),
+        (["--rewire-every", "5"], "--rewire-every"),
+        (["--rewire-density", "0.1"], "--rewire-density"),
     ],
 )
 def test_an_error_names_the_option_and_not_the_argument_behind_it(

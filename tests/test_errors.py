@@ -18,9 +18,12 @@ from gbnn.errors import (
     KindError,
     MissingError,
     NonFiniteError,
+    check_bool,
     check_finite,
     check_float,
+    check_function,
     check_int,
+    check_list,
     check_real,
     generator,
 )
@@ -143,3 +146,27 @@ def test_a_generator_is_kept_and_a_seed_makes_one():
 def test_what_is_no_seed_is_refused(seed):
     with pytest.raises(GbnnError, match=r"^seed: "):
         generator("seed", seed)
+
+
+def test_what_can_be_called_is_a_function():
+    for part in (len, int, lambda: 0):
+        check_function("f", part)
+    for part in (None, 0.3, "len", [len]):
+        with pytest.raises(KindError, match=r"^f: expected a function, got .* of type "):
+            check_function("f", part)
+
+
+def test_only_a_bool_is_one():
+    assert [check_bool("b", value) for value in (True, False, np.True_, np.False_)] == [True, False] * 2
+    assert type(check_bool("b", np.True_)) is bool
+    for value in (0, 1.0, "True", None, np.array([True, False]), np.array(True)):
+        with pytest.raises(KindError, match=r"^b: expected True or False, got "):
+            check_bool("b", value)
+
+
+def test_what_can_be_gone_through_is_a_list():
+    for values in ([1, 2], (1, 2), np.array([1, 2]), range(1, 3), iter([1, 2])):
+        assert check_list("l", values, "numbers") == [1, 2]
+    for values in (None, 5, np.array(5), len):
+        with pytest.raises(KindError, match=r"^l: expected numbers, got .* of type "):
+            check_list("l", values, "numbers")

@@ -1,7 +1,9 @@
-"""The examples of README.md and ARCHITECTURE.md run as they stand."""
+"""The examples of README.md, ARCHITECTURE.md and docs/rewiring.md run as they stand."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
 import textwrap
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gbnn import layers, load, losses, save, training
+from gbnn import cli, command_rewire, layers, load, losses, save, training
 
 README = Path(__file__).parents[1] / "README.md"
 TEXT = README.read_text(encoding="utf-8")
@@ -42,3 +44,23 @@ def test_the_layer_of_the_architecture_page_trains_and_comes_back(tmp_path: Path
     save(tmp_path / "gain.safetensors", gain)
     again = load(tmp_path / "gain.safetensors", known=[names["Gain"]])
     np.testing.assert_array_equal(again.forward(x)[0], gain.forward(x)[0])
+
+
+def test_the_examples_of_the_rewiring_page_run() -> None:
+    page = (README.parent / "docs" / "rewiring.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        exec(compile(block, "docs/rewiring.md", "exec"), names)
+    assert names["model"].nnz == 1_000
+    made, own = names["models"].mlp([64, 60, 10], nnz=[400, 200], seed=0), names["rewiring"]
+    for rewiring in (own, dataclasses.replace(own, grow=names["from_everywhere"])):
+        varied = dataclasses.replace(rewiring, prune=names["topology"].lowest(names["loud"]))
+        history = training.fit(made, names["digits"].train, epochs=2, batch_size=32, rewiring=varied)
+        assert sum(history["grown"]) > 0
+        assert made.nnz == 600
+
+
+def test_help_lists_every_rewiring() -> None:
+    page = inspect.getsource(cli)
+    methods = command_rewire.METHODS
+    assert [name for name in methods if not re.search(rf"[ \"]{name}[,\"]", page)] == []

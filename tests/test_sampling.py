@@ -177,3 +177,9 @@ def test_edges_of_another_layer_exclude_nothing_here():
     exclude, _ = Edges.from_coo([5], [5], (6, 6))
     with pytest.raises(ArgumentError, match=r"^exclude: expected edges of a 3 x 12 layer"):
         draw((3, 12), 30, exclude)
+
+
+@pytest.mark.parametrize(("side", "count"), [(2**21, 2**42), (2**40, 2**80), (2**60, 2**40 + 1)])
+def test_more_than_any_memory_holds_is_refused(side, count):
+    with pytest.raises(ArgumentError, match=r"^nnz: expected at most 1099511627776 edges"):
+        distinct_edges(np.random.default_rng(0), (side, side), count)

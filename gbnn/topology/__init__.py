@@ -16,7 +16,7 @@ from gbnn.topology.grow.rules import Grow, gradient, random
 from gbnn.topology.grow.strongest import search_absent, strongest_absent
 from gbnn.topology.grow.strongest_into import strongest_into
 from gbnn.topology.grow.swaps import swapped
-from gbnn.topology.in_turn import Rewirer, in_turn
+from gbnn.topology.in_turn import InTurn, Rewirer, in_turn
 from gbnn.topology.langevin import random_walk
 from gbnn.topology.prune.limits import sign_flip
 from gbnn.topology.prune.percolation import percolation
@@ -45,6 +45,7 @@ __all__ = [
     "Exchange",
     "Fraction",
     "Goal",
+    "InTurn",
     "Grow",
     "Memory",
     "Prune",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,22 @@ __all__ = ["Rewiring", "not_full"]
 
 Array = np.ndarray[Any, Any]
 AlsoDrop = Callable[[Sequence[Site], Sequence[Array]], list[Array]]
+
+
+PARTS = {
+    "prune": ("site", "fraction", "rng"),
+    "grow": ("site", "dropped", "count", "rng"),
+    "when": ("clock",),
+    "fraction": ("clock",),
+    "rates": ("sites", "fraction"),
+    "also_drop": ("sites", "dropped"),
+    "goal": ("sites", "clock"),
+    "allocate": ("sites", "dropped", "total"),
+    "start": ("rng", "fan_in", "fan_out"),
+    "layers": ("site",),
+    "each_step": ("site", "clock", "rng"),
+}
+"""What each function of a `Rewiring` is called with."""
 
 
 def not_full(site: Site) -> bool:
@@ -104,12 +121,22 @@ class Rewiring:
     each_step: EachStep | None = None
 
     def __post_init__(self) -> None:
-        for part in ("prune", "grow", "when", "fraction", "rates", "allocate", "start", "layers"):
-            if not callable(getattr(self, part)):
-                raise KindError(part, "a function", repr(getattr(self, part)))
-        for part in ("also_drop", "goal", "each_step"):
-            if not (getattr(self, part) is None or callable(getattr(self, part))):
-                raise KindError(part, "a function or None", repr(getattr(self, part)))
+        for part, takes in PARTS.items():
+            rule = getattr(self, part)
+            optional = part in ("also_drop", "goal", "each_step")
+            if rule is None and optional:
+                continue
+            if not callable(rule):
+                wanted = "a function or None" if optional else "a function"
+                raise KindError(part, wanted, repr(rule))
+            try:
+                inspect.signature(rule).bind(*takes)
+            except TypeError:
+                name = getattr(rule, "__name__", repr(rule))
+                wanted = f"a function ({', '.join(takes)}); one that makes one is called first"
+                raise KindError(part, wanted, name) from None
+            except ValueError:  # a function of C that does not say what it takes
+                pass
 
     def due(self, clock: Clock) -> bool:
         """Return whether to rewire at this step."""
@@ -187,8 +214,10 @@ class Rewiring:
         if goal < now:
             fraction = max(fraction, (now - goal) / now)
         rates = self.rates(chosen, fraction)
-        if not isinstance(rates, Sequence | np.ndarray) or len(rates) != len(chosen):
-            raise ArgumentError("rates", f"{len(chosen)} fractions, one a layer", rates)
+        if not isinstance(rates, Sequence | np.ndarray):
+            raise KindError("rates", f"{len(chosen)} fractions, one a layer", type(rates).__name__)
+        if len(rates) != len(chosen):
+            raise ArgumentError("rates", f"{len(chosen)} fractions, one a layer", len(rates))
         rates = [check_float(f"rates[{k}]", rate, 0, 1) for k, rate in enumerate(rates)]
         dropped = [
             _positions(site, self.prune(site, rate, rng)) for site, rate in zip(chosen, rates, strict=True)

@@ -108,6 +108,9 @@ def train(
         if not isinstance(value, kind) or isinstance(value, type):
             wanted = "State" if name == "state" else f"{name}, such as {_EXAMPLES[name]}"
             raise KindError(name, f"a gbnn {wanted}", type(value).__name__)
+    if rewiring is not None and not any(isinstance(p, Weights) for p in model.parameters().values()):
+        wanted = "a model that has layers of edges (mlp makes a layer that gets every edge Dense)"
+        raise ArgumentError("rewiring", wanted, "none")
     state = State.start(model, optimizer, seed) if state is None else state
     return _steps(model, batches, loss, optimizer, rewiring, epochs, state)
 

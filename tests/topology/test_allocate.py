@@ -365,3 +365,10 @@ def test_divide_by_value() -> None:
     assert divide(3, [Fraction(1, 3), Fraction(2, 3)], [9, 9]) == [1, 2]
     assert divide(2**70 + 1, [2**70, 1], [2**80, 2**80]) == [2**70, 1]
     assert divide(5, [0, 1, 0], [9, 0, 1]) == [5, 0, 0]  # 4.5 and 0.5: a tie of remainders
+
+
+@pytest.mark.parametrize("bad", [np.array([True, False]), 1, None, "no"])
+def test_keep_dense_is_told_true_or_false(bad: Any) -> None:
+    for name in ("first", "last"):
+        with pytest.raises(GbnnError, match=f"^{name}: expected True or False"):
+            keep_dense(**{name: bad})

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gbnn.errors import ArgumentError, GbnnError
-from gbnn.topology import Clock, When, constant, cosine, every_epoch, every_steps
+from gbnn.errors import ArgumentError, GbnnError, KindError
+from gbnn.topology import Clock, When, constant, cosine, doubling, every_epoch, every_steps, piecewise
 
 patient = settings(deadline=None)  # other work may keep the cores busy
 shares = st.floats(0, 1, exclude_min=True)
@@ -116,3 +116,21 @@ def test_fraction_errors(fraction: Any) -> None:
 def test_period_errors(n: Any) -> None:
     with pytest.raises(GbnnError, match="n:"):
         every_steps(n)
+
+
+@pytest.mark.parametrize("bad", [np.array([True, False]), 1, "yes", None])
+def test_flags_are_true_or_false(bad: Any) -> None:
+    with pytest.raises(KindError, match=r"^skip_last: expected True or False"):
+        every_epoch(skip_last=bad)
+    with pytest.raises(KindError, match=r"^closing: expected True or False"):
+        every_steps(5, closing=bad)
+
+
+@pytest.mark.parametrize("bad", [None, 5, np.array(5)])
+def test_what_is_no_list(bad: Any) -> None:
+    with pytest.raises(KindError, match=r"^values: expected a list of numbers"):
+        piecewise(bad, [0.5])
+    with pytest.raises(KindError, match=r"^steps: expected a list of numbers"):
+        piecewise([0.5], bad)
+    with pytest.raises(KindError, match=r"^steps: expected a list of numbers"):
+        doubling(10, bad)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.networks import edges_of, new_batch, random_site
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, GbnnError, NonFiniteError
+from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.sampling import distinct_edges
 from gbnn.semirings import Probe
 from gbnn.topology import Clock, ConstantFanIn, Site, constant, srigl, strongest_into
@@ -270,3 +270,39 @@ def test_infinite_derivatives_are_reported() -> None:
 def test_bad_ablation(ablation: Any) -> None:
     with pytest.raises(GbnnError, match="ablation"):
         srigl(ablation=ablation)
+
+
+@pytest.mark.parametrize("fraction", [0.3, None, "cosine"])
+def test_a_fraction_that_is_no_function(fraction: Any) -> None:
+    with pytest.raises(KindError, match=r"^fraction: expected a function"):
+        ConstantFanIn(fraction)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_weights_that_are_not_finite(bad: float) -> None:
+    site = random_site(np.random.default_rng(0), (4, 3), 6, index=0, count=2, dtype=np.float64)
+    values = site.weights.values.copy()
+    values[2] = bad
+    site.weights.assign(values)
+    with pytest.raises(NonFiniteError, match=f"scores, {site.name}"):
+        ConstantFanIn(constant(0.3)).goal([site], Clock(step=1))
+
+
+def test_targets_and_counts_as_lists_and_of_other_kinds() -> None:
+    probe, _ = made(np.random.default_rng(0), (3, 3), 0, 2, np.float32)
+    present, _ = Edges.from_coo([1], [0], (3, 3))
+    expected = strongest_into(probe, present, np.array([0, 2]), np.array([1, 2]))
+    for kind in (list, tuple, lambda some: np.array(some, dtype=np.uint8)):
+        found = strongest_into(probe, present, kind([0, 2]), kind([1, 2]))
+        np.testing.assert_array_equal(found, expected)
+    assert strongest_into(probe, present, [], [])[0].size == 0  # type: ignore[arg-type]
+    for bad in (None, "ab", [0.0, 1.0], [True, False], [[0], [1, 2]]):
+        with pytest.raises(KindError, match=r"^targets: expected integers"):
+            strongest_into(probe, present, bad, np.array([1, 2]))  # type: ignore[arg-type]
+        with pytest.raises(KindError, match=r"^counts: expected integers"):
+            strongest_into(probe, present, np.array([0, 2]), bad)  # type: ignore[arg-type]
+    for flat in (0, [[0, 1]]):
+        with pytest.raises(ArgumentError, match="a 1-D array"):
+            strongest_into(probe, present, flat, np.array([1, 2]))  # type: ignore[arg-type]
+    with pytest.raises(KindError, match="probe"):
+        strongest_into(None, present, [0], [1])  # type: ignore[arg-type]

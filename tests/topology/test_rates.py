@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.sites import site_of, some_sites
 
-from gbnn.errors import ArgumentError, GbnnError, NonFiniteError
+from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.topology import Site, magnitude, rates
 from gbnn.topology.prune import count_of, lowest
 from gbnn.topology.rates import Rates
@@ -325,3 +325,37 @@ def test_what_is_not_finite(rule: Rates) -> None:
     site.slots["momentum"] = np.full(4, np.nan)
     with pytest.raises(NonFiniteError):
         rule([site], 0.5)
+
+
+MADE_OF_RATES: list[Any] = [
+    lambda part: rates.given([1.0, 1.0], part),
+    lambda part: rates.rising(0.5, 1.0, part),
+    lambda part: rates.rounded_up(part),
+    lambda part: rates.until_settled(0.5, part),
+    lambda part: rates.down_to(0.1, part),
+]
+
+
+@pytest.mark.parametrize("make", MADE_OF_RATES)
+def test_parts_that_are_no_functions(make: Any) -> None:
+    for part in (0.3, "equal", [0.1, 0.2]):
+        with pytest.raises(KindError, match=r"^rates: expected a function"):
+            make(part)
+
+
+def test_a_score_that_is_no_function_and_factors_that_are_no_list() -> None:
+    with pytest.raises(KindError, match=r"^score: expected a function"):
+        rates.overall(None)  # type: ignore[arg-type]
+    for factors in (None, 3.0):
+        with pytest.raises(KindError, match=r"^factors: expected a list of numbers"):
+            rates.given(factors)  # type: ignore[arg-type]
+    with pytest.raises(KindError, match=r"^factors\[0\]: expected a number"):
+        rates.given("12")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", MADE_OF_RATES)
+@pytest.mark.parametrize("returned", [None, 0.3, [0.3], [0.3, "x"], [0.3, math.nan], [0.3, 1.5], "ab"])
+def test_parts_that_return_no_fractions(make: Any, returned: Any) -> None:
+    sites = [site_of(np.ones((2, 2)), index=k, count=2) for k in range(2)]
+    with pytest.raises(GbnnError, match=r"^rates"):
+        make(lambda sites, fraction: returned)(sites, 0.3)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.sites import partly_dropped, site_of
 
-from gbnn.errors import ArgumentError, GbnnError, NonFiniteError
+from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.topology import Site, gradient, redistribute
 from gbnn.topology.redistribute import Allocate
 from gbnn.topology.scores import momentum_size, movement, size
@@ -276,3 +276,12 @@ def test_gradient_of_a_layer_that_has_none() -> None:
     with pytest.raises(ArgumentError, match="rewiring w"):
         redistribute.by_gradient([site], [np.array([0])], 1)
     assert redistribute.by_gradient([site], [np.array([0])], 0) == [0]
+
+
+def test_parts_of_another_kind() -> None:
+    for score in (None, "size", 1.0):
+        with pytest.raises(KindError, match=r"^score: expected a function"):
+            redistribute.by_mean(score)  # type: ignore[arg-type]
+    for shares in (None, 1.0):
+        with pytest.raises(KindError, match=r"^shares: expected a list of numbers"):
+            redistribute.fixed(shares)  # type: ignore[arg-type]

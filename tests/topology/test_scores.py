@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.sites import dense, site_of, some_site
 
+from gbnn import losses, models, topology, training
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.topology import Site, scores
 from gbnn.topology.scores import Score
@@ -183,3 +184,55 @@ def test_relative_importance_is_blind_to_scale(site: Site, seed: int) -> None:
     before = scores.relative_importance(site)
     site.weights.assign(site.weights.values * 2.0**-7)
     np.testing.assert_array_equal(scores.relative_importance(site), before)
+
+
+def test_a_score_that_is_no_function() -> None:
+    with pytest.raises(KindError, match=r"^score: expected a function"):
+        scores.by_input(None)  # type: ignore[arg-type]
+
+
+def test_slots_of_a_chain_of_transforms() -> None:
+    w = Weights.from_coo([0, 1], [0, 0], [2.0, -1.0], shape=(2, 1), dtype=float)
+    mean, square, other = np.array([0.5, -3.0]), np.array([4.0, 9.0]), np.array([7.0, 7.0])
+
+    def of(score: Score, **slots: Array) -> list[float]:
+        named = {name.replace("_", "."): slot for name, slot in slots.items()}
+        return np.round(score(Site("w", w, slots=named)), 6).tolist()
+
+    momentum, fisher = scores.momentum_size, scores.fisher
+    assert of(momentum, **{"1_momentum": mean}) == [0.5, 3.0]
+    assert of(momentum, **{"1_0_momentum": mean, "1_0_square": square}) == [0.25, 1.0]
+    assert of(momentum, **{"1_momentum": mean, "0_square": square}) == [0.5, 3.0]  # another part's square
+    assert of(momentum, **{"1_momentum": mean, "square": square}) == [0.5, 3.0]
+    assert of(momentum, **{"1_momentum": other, "momentum": mean}) == [0.5, 3.0]
+    assert of(momentum, **{"momentum": mean, "1_square": square}) == [0.5, 3.0]
+    assert of(fisher, **{"1_square": square}) == [8.0, 4.5]
+    for score, name in ((momentum, "momentum"), (fisher, "square")):
+        with pytest.raises(ArgumentError, match=f"keeps one slot '{name}'"):
+            of(score, **{f"0_{name}": square, f"1_{name}": other})
+        for others in ({}, {f"my{name}": square}, {f"1_my{name}": square}):
+            with pytest.raises(ArgumentError, match=f"keeps a slot '{name}'"):
+                of(score, **others)
+
+
+@pytest.mark.parametrize("last", [training.sgd(0.05, momentum=0.9), training.adam(0.01)])
+def test_sparse_momentum_behind_clipped_gradients(last: training.Transform) -> None:
+    x = np.random.default_rng(0).standard_normal((8, 10))
+    nets, bare = [], last
+    for optimizer in (bare, training.chain(training.clip_by_norm(1e9), bare)):  # which clips nothing
+        model = models.mlp([10, 12, 3], density=0.3, seed=0)
+        steps = training.train(
+            model,
+            [(x, np.ones((8, 3)))] * 4,
+            loss=losses.mse,
+            optimizer=optimizer,
+            rewiring=topology.sparse_momentum(0.3),
+            epochs=3,
+            seed=0,
+        )
+        assert any(change.row()["dropped"] for step in steps for change in step.changes)
+        nets.append(model)
+    for one, other in zip(*(net.parameters().values() for net in nets), strict=True):
+        if isinstance(one, Weights):
+            assert np.array_equal(one.sources, other.sources)
+            assert np.array_equal(one.targets, other.targets)

@@ -323,3 +323,20 @@ def test_a_layer_whose_restore_fails(tmp_path: Path) -> None:
 
 def test_the_public_names() -> None:
     assert (gbnn.save, gbnn.load) == (save, load) == (training.save, training.load)
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i8", "<f8", "?", "u1", "f2"])
+def test_memory_of_any_byte_order(dtype: str, tmp_path: Path) -> None:
+    model = linear()
+    state = State.start(model, training.sgd(0.1))
+    kept = (np.arange(model.nnz) % 7).astype(dtype)
+    state.memory["weights"] = topology.Memory({"age": kept}, {"most": np.array(3).astype(dtype)})
+    save(tmp_path / "m", model, state=state)
+    loaded = load_all(tmp_path / "m").state
+    assert loaded is not None
+    memory = loaded.memory["weights"]
+    np.testing.assert_array_equal(memory.edges["age"], kept)
+    assert memory.layer["most"] == np.array(3).astype(dtype)
+    assert {array.dtype for array in (memory.edges["age"], memory.layer["most"])} == {
+        np.dtype(dtype).newbyteorder("=")
+    }

@@ -60,3 +60,15 @@ def test_nothing_changes_when_filling_fails(tmp_path: Path) -> None:
         fill()
     assert place.read_text() == "before"
     assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("order", ["<", ">", "="])
+@pytest.mark.parametrize("code", ["f4", "f8", "i2", "u8", "i1", "?"])
+def test_arrays_of_either_byte_order_come_back_native(order: str, code: str, tmp_path: Path) -> None:
+    array = np.array([[0, 1, 2], [1, 5, 100]]).astype(order + code)
+    container.write(tmp_path / "m", {"x": array}, "text")
+    tensors, text = container.read(tmp_path / "m")
+    assert tensors.pop(container.CHECKSUM).tolist() == [container.checksum(text, tensors)]
+    assert tensors["x"].dtype == np.dtype(code)
+    assert tensors["x"].dtype.isnative
+    np.testing.assert_array_equal(tensors["x"], array)

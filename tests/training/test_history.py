@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gbnn.errors import ArgumentError, FileError, MissingError
+from gbnn.errors import ArgumentError, FileError, KindError, MissingError
 from gbnn.training import History
 from gbnn.training.history import table
 
@@ -125,3 +125,11 @@ def test_plot_of_edges() -> None:
 def test_plot_of_edges_that_never_moved() -> None:
     pytest.importorskip("matplotlib")
     assert [len(axis.lines) for axis in History().plot_edges().axes] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("path", [3.5, 3, True, [1]])
+def test_a_path_that_is_none(path: Any) -> None:
+    pytest.importorskip("matplotlib")
+    for plot in (History(ROWS).plot, rewired_history().plot_edges):
+        with pytest.raises(KindError, match=r"^path: expected a path"):
+            plot(path)

@@ -15,7 +15,7 @@ import safetensors
 import safetensors.numpy
 from support.files import linear, whole
 
-from gbnn import layers, semirings, training
+from gbnn import layers, semirings, topology, training
 from gbnn.errors import ArgumentError, FileError, GbnnError, KindError, NonFiniteError
 from gbnn.layers import Layer
 from gbnn.training import State, load, save
@@ -94,6 +94,53 @@ def test_what_cannot_be_saved(
         save(path, model, **options)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["m"]
+
+
+@pytest.mark.parametrize("part", ["edges", "layer"])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        [1.0, 2.0],
+        1.5,
+        "text",
+        {"a": 1},
+        None,
+        np.array([{}], dtype=object),
+        np.array(["a"]),
+        np.array([1j]),
+        np.array(["2020-01-01"], dtype="datetime64[D]"),
+        np.float64,
+    ],
+)
+def test_memory_that_is_no_array_of_numbers(kept: Any, part: str, tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    path.write_bytes(b"old")
+    state = state_of(small(), memory={"0.weights": topology.Memory(**{part: {"mine": kept}})})
+    with pytest.raises(KindError, match=rf"^state.memory of 0.weights, {part}, mine: expected an array of "):
+        save(path, small(), state=state)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("memory", "where"),
+    [
+        ({}, "state.memory, 0.weights: expected a Memory"),
+        (topology.Memory(layer=[]), "state.memory of 0.weights, layer: expected a dict"),  # type: ignore[arg-type]
+        (topology.Memory({1: np.ones(3)}), "state.memory of 0.weights, edges: expected names"),  # type: ignore[dict-item]
+    ],
+)
+def test_memory_that_is_none(memory: Any, where: str, tmp_path: Path) -> None:
+    with pytest.raises(KindError, match=f"^{where}"):
+        save(tmp_path / "m", small(), state=state_of(small(), memory={"0.weights": memory}))
+    assert not os.listdir(tmp_path)
+
+
+def test_memory_of_other_edges(tmp_path: Path) -> None:
+    state = state_of(small(), memory={"0.weights": topology.Memory({"mine": np.ones(1)})})
+    with pytest.raises(ArgumentError, match=r"^state.memory of 0.weights, edges, mine: expected shape"):
+        save(tmp_path / "m", small(), state=state)
+    assert not os.listdir(tmp_path)
 
 
 def test_a_circle_in_metadata(tmp_path: Path) -> None:

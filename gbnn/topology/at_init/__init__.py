@@ -1,6 +1,6 @@
 """Pruning at initialisation: scores of the edges of a denser sparse model, of which the strongest are kept.
 
-    model = models.mlp([784, 300, 100, 10], density=0.1, seed=0)
+    model = models.mlp([784, 300, 100, 10], density=0.1, allocation="uniform", seed=0)
     scores = at_init.snip(model, [(x, y)], losses.cross_entropy)
     at_init.keep_strongest(model, scores, 2662)  # 1 % of all places
 

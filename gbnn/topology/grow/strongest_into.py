@@ -119,7 +119,9 @@ def strongest_into(probe: Probe, present: Edges, targets: Array, counts: Array) 
 
 def _integers(where: str, values: Any) -> Array:
     """Return integers as a 1-D array of int64, or raise; an empty list has a dtype of floats."""
-    array = check_array(where, values, "iuf" if np.size(values) == 0 else "iu", "integers")
+    array = check_array(where, values, "iuf", "integers")
+    if array.size:
+        check_array(where, array, "iu", "integers")
     if array.ndim != 1:
         raise ArgumentError(where, "a 1-D array", f"shape {array.shape}")
     return array.astype(np.int64, copy=False)

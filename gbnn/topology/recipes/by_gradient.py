@@ -166,7 +166,9 @@ def srigl(
     """Structured RigL (Lasby et al., 2024, arXiv:2305.02299): every neuron left has the same fan-in.
 
     RigL's drop and growth, but neurons that few salient edges enter are ablated, and the others share the
-    layer's edges evenly: see `ConstantFanIn`. A layer has as many edges as its neurons can share.
+    layer's edges evenly: see `ConstantFanIn`. A layer has as many edges as its neurons can share, so fewer
+    than it began with: up to one a neuron, at a fan-in of 2.5 a fifth. `wire.constant_fan_in` is the graph to
+    begin with.
 
     Parameters
     ----------

@@ -29,7 +29,8 @@ def gmp(
 
     Every `every` steps the smallest |w| of all layers together go, so that the edges follow
     last + (first - last)·(1 - t)³. Make the model as dense as it is to begin; nothing
-    grows, also where a model is sparser than the goal.
+    grows, also where a model is sparser than the goal. `Dense` layers (`models.mlp` makes a layer that gets
+    every edge so) have no edges that could go, and are not counted.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from support.growing import NONE, activations, layers, pairs, patient, random_ed
 from support.memory import peak_while
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, GbnnError, NonFiniteError
+from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.topology import Site
 from gbnn.topology.grow.blocks import expanded, gradient_blocks, random_blocks, weakest_blocks
 from gbnn.topology.grow.candidates import uniform
@@ -193,3 +193,31 @@ def test_derivatives_that_are_not_finite(rule: Any) -> None:
     x, dy = (np.full((2, n), 1e30, np.float32, order="F") for n in edges.shape)
     with pytest.raises(NonFiniteError, match="block gradient growth"):
         rule(site_of(edges, x, dy), NONE, 6, rng_of())
+
+
+def test_a_distribution_that_is_no_function_or_returns_no_weights() -> None:
+    with pytest.raises(KindError, match=r"^distribution: expected a function"):
+        gradient_blocks(2, 1.0, None)  # type: ignore[arg-type]
+    site = site_of(expanded(random_edges((3, 4), 5), 2))
+    for returned in (None, ([1.0] * 5, [1.0] * 8), ("a", "b"), (np.ones(7), np.ones(8)), (1.0, 1.0)):
+        rule = gradient_blocks(2, 1.0, lambda site, rng, it=returned: it)  # type: ignore[misc]
+        with pytest.raises(GbnnError, match=r"^distribution"):
+            rule(site, NONE, 4, rng_of())
+    listed = gradient_blocks(2, 1.0, lambda site, rng: ([1.0] * 6, [1.0] * 8))  # type: ignore[arg-type,return-value]
+    assert len(pairs(*listed(site, NONE, 4, rng_of()))) == 4
+
+
+def test_sizes_beyond_any_memory() -> None:
+    with pytest.raises(ArgumentError, match=r"^candidates: "):
+        gradient_blocks(1, 10**30)
+    with pytest.raises(ArgumentError, match=r"^b: "):
+        random_blocks(10**30)
+    with pytest.raises(ArgumentError, match=r"^edges of the blocks: "):
+        expanded(random_edges((3, 4), 5), 2**30)
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
+def test_weights_that_are_not_finite(bad: float) -> None:
+    edges = expanded(random_edges((3, 4), 5), 2)
+    with pytest.raises(NonFiniteError, match="scores, w"):
+        weakest_blocks(2)(site_of(edges, values=[bad] + [1.0] * 19), 0.5, rng_of())

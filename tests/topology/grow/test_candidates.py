@@ -11,7 +11,7 @@ from support.growing import NONE, activations, pairs, random_edges, rng_of, site
 from support.memory import peak_while
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, GbnnError, NonFiniteError
+from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.topology import Site
 from gbnn.topology.grow.candidates import drawn, grabo, graest, sampled_gradient, uniform
 
@@ -190,3 +190,58 @@ def test_no_edges_at_all() -> None:
     x, dy = activations((5, 6))
     site = site_of(Edges(NONE, NONE, (5, 6)), x, dy)
     assert len(set(pairs(*sampled_gradient(1.0)(site, NONE, 30, rng_of())))) == 30
+
+
+@pytest.mark.parametrize("candidates", [1e300, 2.0**41, 2**63, 2**40 + 1])
+def test_more_candidates_than_any_memory_holds(candidates: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^candidates: "):
+        sampled_gradient(candidates)
+
+
+def test_a_multiple_that_is_too_much_for_the_layer_at_hand() -> None:
+    site, _ = layer(20)
+    with pytest.raises(ArgumentError, match=r"^candidates: expected an integer between 0 and 1099511627776"):
+        sampled_gradient(2.0**40)(site, NONE, 1, rng_of())
+
+
+@pytest.mark.parametrize("distribution", [None, "grabo", 1.0])
+def test_a_distribution_that_is_no_function(distribution: Any) -> None:
+    with pytest.raises(KindError, match=r"^distribution: expected a function"):
+        sampled_gradient(1.0, distribution)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        None,
+        "ab",
+        5,
+        np.ones((2, 9)),
+        ("a" * 9, "b" * 11),
+        (np.ones(9),),
+        (None, None),
+        (np.ones(9), [[1], [2, 3]]),
+        (np.ones(9), np.ones(11) * 1j),
+        (np.ones(11), np.ones(9)),
+        (np.ones((9, 1)), np.ones(11)),
+        (1.0, 1.0),
+    ],
+)
+def test_what_is_no_distribution(returned: Any) -> None:
+    site, _ = layer()
+    with pytest.raises(GbnnError, match=r"^distribution"):
+        sampled_gradient(1.0, lambda site, rng: returned)(site, NONE, 1, rng_of())
+
+
+@pytest.mark.parametrize(
+    "kind", [list, lambda w: np.asarray(w, dtype=np.int8), lambda w: np.asarray(w, bool)]
+)
+def test_weights_of_any_real_kind(kind: Any) -> None:
+    site, _ = layer()
+    grown = [
+        sampled_gradient(2.0, lambda site, rng, of=of: (of([1, 0] * 4 + [1]), of([1] * 11)))(
+            site, NONE, 5, rng_of()
+        )
+        for of in (np.array, kind)
+    ]
+    assert pairs(*grown[0]) == pairs(*grown[1])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.growing import NONE, activations, layers, pairs, patient, random_edges, rng_of, site_of
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, GbnnError, NonFiniteError
+from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.topology import Site
 from gbnn.topology.grow.groups import by_chance, by_gradient, in_groups, weakest_in_groups
 from gbnn.weights import Weights
@@ -155,3 +155,27 @@ def test_shares_that_are_none() -> None:
         with pytest.raises(ArgumentError, match="fraction"):
             weakest_in_groups(2)(site_of(random_edges((4, 4), 3)), fraction, rng_of())
     assert weakest_in_groups(2)(site_of(Edges(NONE, NONE, (4, 4))), 0.5, rng_of()).size == 0
+
+
+@pytest.mark.parametrize("by", [None, "gradient", 1.0])
+def test_a_merit_that_is_no_function(by: Any) -> None:
+    with pytest.raises(KindError, match=r"^by: expected a function"):
+        in_groups(2, by)
+
+
+@pytest.mark.parametrize(
+    "returned", [None, "ab", 1.0, np.ones(1), np.ones((2, 2)), [None, 1.0, 1.0], [1j] * 3]
+)
+def test_what_are_no_merits(returned: Any) -> None:
+    site = Site("w", Weights.from_coo([0], [0], 1.0, shape=(3, 1)))
+    with pytest.raises(GbnnError, match=r"^merits \(by\): expected"):
+        in_groups(3, lambda *arguments: returned)(site, np.array([0]), 1, rng_of())
+    grown = in_groups(3, lambda *arguments: [1, 3, 2])(site, np.array([0]), 1, rng_of())  # a list is as good
+    assert pairs(*grown) == [(1, 0)]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_weights_that_are_not_finite(bad: float) -> None:
+    site = site_of(random_edges((4, 4), 3), values=[1.0, bad, 2.0])
+    with pytest.raises(NonFiniteError, match="scores, w"):
+        weakest_in_groups(2)(site, 0.5, rng_of())

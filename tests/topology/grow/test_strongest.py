@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, GbnnError, NonFiniteError
+from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.sampling import distinct_edges
 from gbnn.semirings import Probe
 from gbnn.topology.grow import strongest_finalists
@@ -297,3 +297,11 @@ def test_values_that_are_not_finite(bad: float, side: str, route: Any) -> None:
     fewer, _ = Edges.from_coo(ends[0][1:], ends[1][1:], (5, 7))
     with pytest.raises(NonFiniteError, match=f"NaN or infinity at {side} 2"):
         strongest_absent(Probe(x, dy), fewer, 6, route=route)
+
+
+@pytest.mark.parametrize("bad", [None, 5, "probe", np.ones((2, 3)), []])
+def test_what_is_no_layer(bad: Any) -> None:
+    with pytest.raises(KindError, match=r"^probe: expected a Probe"):
+        search_absent(bad, SMALL, 1)
+    with pytest.raises(KindError, match=r"^present: expected Edges"):
+        search_absent(PROBE, bad, 1)
