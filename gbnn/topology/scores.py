@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gbnn.edges import Compressed
-from gbnn.errors import ArgumentError, check_finite, check_float, check_real
-from gbnn.errors import check_function as check_function
+from gbnn.errors import ArgumentError, check_finite, check_float, check_function, check_real
 from gbnn.topology.site import Site
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.errors import check_float
+from gbnn.errors import check_float, check_function
 from gbnn.topology.prune.rules import Prune
-from gbnn.topology.scores import Score, check_function, checked, size, sums
+from gbnn.topology.scores import Score, checked, size, sums
 from gbnn.topology.site import Site
 
 __all__ = ["below", "below_neuron", "sign_flip"]

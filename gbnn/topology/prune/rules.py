@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.errors import check_float
-from gbnn.topology.scores import Score, check_function, checked, size
+from gbnn.errors import check_float, check_function
+from gbnn.topology.scores import Score, checked, size
 from gbnn.topology.site import Site
 
 __all__ = [
