@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def not_full(site: Site) -> bool:
     return not site.memory.layer.setdefault("full at the start", np.array(site.free == 0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rewiring:
     """How and when a network's edges move. Recipes (`set_`, `rigl`, ...) are ready-made ones.
 
@@ -104,6 +104,8 @@ class Rewiring:
     ...     when=topology.every_steps(100),
     ...     fraction=topology.constant(0.2),
     ... )
+    >>> rewiring
+    Rewiring(prune=magnitude, grow=random, when=every_steps, fraction=constant)
     """
 
     prune: Prune
@@ -137,6 +139,11 @@ class Rewiring:
                 raise KindError(part, wanted, name) from None
             except ValueError:  # a function of C that does not say what it takes
                 pass
+
+    def __repr__(self) -> str:
+        # Each function by the name of what made it, and only what is not the default.
+        said = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
+        return f"Rewiring({', '.join(f'{name}={_named(part)}' for name, part in said)})"
 
     def due(self, clock: Clock) -> bool:
         """Return whether to rewire at this step."""
@@ -263,6 +270,10 @@ def started(start: Initializer, site: Site, edges: Edges, new: Array, rng: np.ra
         return drawn(start, rng, fan_in[new], fan_out[new], site.weights.dtype)
     except GbnnError as error:
         raise type(error)(f"start, {site.name}", error.expected, error.got) from None
+
+
+def _named(part: Any) -> str:
+    return str(getattr(part, "__qualname__", repr(part))).split(".<locals>")[0]
 
 
 def _yes(answer: Any) -> bool:
