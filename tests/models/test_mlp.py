@@ -283,7 +283,7 @@ def no_layer() -> int:
         ({"nnz": None, "density": [0.5]}, ArgumentError, "density"),
         ({"nnz": None, "density": [0.5, 0]}, ArgumentError, r"density\[1\]"),
         ({"nnz": None, "density": [0.5, None]}, KindError, r"density\[1\]"),
-        ({"allocation": "erk"}, ArgumentError, "allocation"),
+        ({"allocation": "erdos"}, ArgumentError, "allocation"),
         ({"allocation": 5}, KindError, "allocation"),
         ({"allocation": None}, KindError, "allocation"),
         ({"allocation": lambda shapes, total: [total]}, ArgumentError, "allocation"),
