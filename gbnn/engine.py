@@ -8,13 +8,36 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import graphblas as gb
+from numba import njit
 
 from gbnn.errors import check_int
 
-__all__ = ["KernelReport", "kernel_report", "set_threads", "threads"]
+__all__ = ["KernelReport", "kept_on_disk", "kernel_report", "set_threads", "threads"]
+
+
+def kept_on_disk(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile by numba, and keep the result for later processes where there is a folder to keep it in.
+
+    Parameters
+    ----------
+    function : callable
+    **options
+        Those of `numba.njit`.
+
+    Examples
+    --------
+    >>> from gbnn.engine import kept_on_disk
+    >>> type(kept_on_disk(lambda x: x + 1, nogil=True)).__name__
+    'CPUDispatcher'
+    """
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # numba's "no locator available": installation and home are both read-only
+        return njit(**options)(function)
 
 
 def threads() -> int:

@@ -10,11 +10,11 @@ as uint64 + int is a float there, constants are uint64, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import numpy as np
-from numba import njit
+
+from gbnn.engine import kept_on_disk
 
 __all__ = ["find", "merge", "turn"]
 
@@ -22,12 +22,7 @@ _u = np.uint64
 _0, _1, _SCAN = _u(0), _u(1), _u(64)
 
 
-def _compiled(function: Callable[..., Any]) -> Any:
-    """Compile, and keep the result for later processes where there is a folder to keep it in."""
-    try:
-        return njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # numba's "no locator available": installation and home are both read-only
-        return njit(nogil=True)(function)
+_compiled = partial(kept_on_disk, nogil=True)
 
 
 @_compiled

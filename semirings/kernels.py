@@ -21,6 +21,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
+from gbnn.engine import kept_on_disk
 from gbnn.errors import GbnnError
 
 Array = np.ndarray[Any, Any]
@@ -45,7 +46,8 @@ def by_neuron(array: Array) -> Array:
 _ALONE = 2**16
 
 
-def _launched(kernel: Any) -> Callable[..., None]:
+def launched(kernel: Any) -> Callable[..., None]:
+    """Return a compiled kernel that is started under the one lock, by one thread if there is little to do."""
     names = list(inspect.signature(kernel.py_func).parameters)
     x, edges = names.index("x"), names.index(next(n for n in ("targets", "sources", "out") if n in names))
 
@@ -67,7 +69,7 @@ def _launched(kernel: Any) -> Callable[..., None]:
     return launch
 
 
-@_launched
+@launched
 @njit(parallel=True)
 def product(add, multiply, x, ids, starts, sources, values, y):  # type: ignore[no-untyped-def]
     """y[j] = y[j] ⊕ (⊕ over edges into j) x[i] ⊗ w, edges grouped by target."""
@@ -81,7 +83,7 @@ def product(add, multiply, x, ids, starts, sources, values, y):  # type: ignore[
                 out[b] = add(out[b], multiply(row[b], w))
 
 
-@_launched
+@launched
 @njit(parallel=True)
 def count_ties(multiply, x, ids, starts, sources, values, y, count):  # type: ignore[no-untyped-def]
     """count[j] += how many edges into j give a term equal to y[j], edges grouped by target."""
@@ -96,7 +98,7 @@ def count_ties(multiply, x, ids, starts, sources, values, y, count):  # type: ig
                     count[j, b] += 1
 
 
-@_launched
+@launched
 @njit(parallel=True)
 def adjoint(  # type: ignore[no-untyped-def]
     multiply, partials, selective, x, ids, starts, targets, values, y, dy, dx, dw, inputs
@@ -147,22 +149,15 @@ def bias_adjoint(partials, selective, one, bias, y, dy, dbias):  # type: ignore[
 _VECTOR = {"reassoc", "contract", "nsz"}
 
 
-def _kept_on_disk(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile, and keep the result for later processes where there is a folder to keep it in."""
-    options = options or {"parallel": True, "fastmath": _VECTOR}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # numba's "no locator available": installation and home are both read-only
-        return njit(**options)(function)
-
+_vectorized = partial(kept_on_disk, parallel=True, fastmath=_VECTOR)
 
 # As written: sums run in the order of the samples, every product and every sum rounded.
-_in_order = partial(_kept_on_disk, parallel=True, fastmath=False)
-_one_thread = partial(_kept_on_disk, parallel=False)
+in_order = partial(kept_on_disk, parallel=True, fastmath=False)
+_one_thread = partial(kept_on_disk, parallel=False)
 
 
-@_launched
-@_kept_on_disk
+@launched
+@_vectorized
 def sampled_product(x, dy, ids, starts, targets, dw):  # type: ignore[no-untyped-def]
     """dw[e] = <x[i], dy[j]> for every edge (the sampled dense-dense product), edges grouped by source."""
     batch = x.shape[1]
@@ -176,8 +171,8 @@ def sampled_product(x, dy, ids, starts, targets, dw):  # type: ignore[no-untyped
             dw[e] = total
 
 
-@_launched
-@_kept_on_disk
+@launched
+@_vectorized
 def sampled_pairs(x, dy, sources, targets, out):  # type: ignore[no-untyped-def]
     """out[k] = <x[sources[k]], dy[targets[k]]> for any list of pairs."""
     for k in prange(sources.size):
@@ -189,8 +184,8 @@ def sampled_pairs(x, dy, sources, targets, out):  # type: ignore[no-untyped-def]
         out[k] = total
 
 
-@_launched
-@_in_order
+@launched
+@in_order
 def exact_pairs(x, dy, sources, targets, out):  # type: ignore[no-untyped-def]
     """out[k] = <x[sources[k]], dy[targets[k]]>, summed in float64 in the order of the samples.
 
@@ -212,8 +207,8 @@ def exact_pairs(x, dy, sources, targets, out):  # type: ignore[no-untyped-def]
         out[k], out[l], out[m], out[n] = s_k, s_l, s_m, s_n
 
 
-@_launched
-@_in_order
+@launched
+@in_order
 def exact_block(x, dy, out):  # type: ignore[no-untyped-def]
     """out[i, j] = what `exact_pairs` gives, to the bit, for all of x (rows, batch) and dy (batch, columns).
 
@@ -231,7 +226,7 @@ def exact_block(x, dy, out):  # type: ignore[no-untyped-def]
 
 
 # A product and the sum it goes into may be rounded once; sums stay in the order they are written in.
-_one_thread_fused = partial(_kept_on_disk, parallel=False, fastmath={"contract"})
+_one_thread_fused = partial(kept_on_disk, parallel=False, fastmath={"contract"})
 
 
 @_one_thread_fused

@@ -11,7 +11,7 @@ from gbnn.edges import Edges, check_shape
 from gbnn.errors import ArgumentError, KindError, check_finite, check_float, check_int, generator
 from gbnn.layers.init import Initializer, drawn, he, uniform
 from gbnn.layers.layer import Layer, Parameter, Pullback, as_batch
-from gbnn.sampling import distinct_edges
+from gbnn.sampling import MAX_EDGES, distinct_edges
 from gbnn.semirings import Semiring, plus_times
 from gbnn.semirings.semiring import fit
 from gbnn.weights import Weights, real_dtype
@@ -19,9 +19,6 @@ from gbnn.weights import Weights, real_dtype
 __all__ = ["Linear"]
 
 Array = np.ndarray[Any, Any]
-
-MAX_EDGES = 2**40
-"""More edges than any memory holds: asking for them is a mistake."""
 
 
 class Linear(Layer):

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.edges import Edges
 from gbnn.errors import check_int
 from gbnn.sampling import distinct_edges
 from gbnn.topology.grow.hebb_search import BLOCK, check_flag, strongest_links
@@ -83,8 +82,7 @@ def cannistraci_hebb(*, internal: bool = False, sampled: bool = False, block: in
         sources, targets, _ = strongest_links(kept, count, internal=internal, seed=seed, block=block)
         missing = count - sources.size
         if missing:
-            both = np.append(kept.sources, sources), np.append(kept.targets, targets)
-            taken, _ = Edges.from_coo(*both, kept.shape)
+            taken, _, _ = kept.rewired([], sources, targets)
             more_sources, more_targets = distinct_edges(rng, kept.shape, missing, exclude=taken)
             sources, targets = np.append(sources, more_sources), np.append(targets, more_targets)
         return sources, targets

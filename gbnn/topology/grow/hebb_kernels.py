@@ -11,23 +11,19 @@ of `step` taking rows c, c + step, ... They work on sources and targets numbered
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from gbnn.engine import kept_on_disk
 
 __all__ = ["Band", "Bipartite", "count_common", "fill_common", "scan"]
 
 Array = np.ndarray[Any, Any]
 
 
-def _compiled(function: Callable[..., Any]) -> Any:
-    """Compile, and keep the result for later processes where there is a folder to keep it in."""
-    try:
-        return njit(nogil=True, cache=True, error_model="numpy")(function)
-    except RuntimeError:  # numba's "no locator available": installation and home are both read-only
-        return njit(nogil=True, error_model="numpy")(function)
+_compiled = partial(kept_on_disk, nogil=True, error_model="numpy")
 
 
 class Bipartite(NamedTuple):

@@ -28,7 +28,7 @@ _GATHERED = 1.3
 # Neurons of each side that the first guess of the worst of the best rests on.
 _SAMPLE = 256
 # In larger batches the bound of float32 rounding is too wide to tell pairs apart.
-_SINGLE = 2**14
+SINGLE = 2**14
 
 
 class Search(NamedTuple):
@@ -153,7 +153,7 @@ def search_absent(
     none = np.empty(0, dtype=np.int64)
     if not count:
         return Search(none, none, np.empty(0), route or "blocks", 0.0)
-    dtype = probe.x.dtype if len(probe.x) <= _SINGLE else np.dtype(np.float64)
+    dtype = probe.x.dtype if len(probe.x) <= SINGLE else np.dtype(np.float64)
     left, right = neurons(probe, dtype)
     check_derivatives(probe, present, left, right, block)
     if not left.ids.size or not right.ids.size:

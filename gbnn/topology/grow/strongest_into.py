@@ -10,10 +10,10 @@ from numba import njit, prange
 from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, NonFiniteError, check_array
 from gbnn.semirings import Probe
-from gbnn.semirings.kernels import _in_order, _launched
-from gbnn.topology.grow.strongest import _SINGLE, check_layer
+from gbnn.semirings.kernels import in_order, launched
+from gbnn.topology.grow.strongest import SINGLE, check_layer
 from gbnn.topology.grow.strongest_neurons import check_derivatives, neurons
-from gbnn.topology.grow.strongest_routes import _blas_rounding
+from gbnn.topology.grow.strongest_routes import blas_rounding
 
 __all__ = ["strongest_into"]
 
@@ -81,7 +81,7 @@ def strongest_into(probe: Probe, present: Edges, targets: Array, counts: Array) 
     targets, counts, first, last = (array[wanted] for array in (targets, counts, first, last))
     if not wanted.size:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    dtype = probe.x.dtype if len(probe.x) <= _SINGLE else np.dtype(np.float64)
+    dtype = probe.x.dtype if len(probe.x) <= SINGLE else np.dtype(np.float64)
     left, right = neurons(probe, dtype)
     check_derivatives(probe, present, left, right, _BLOCK)
     # Of the targets those that have derivatives, and where each stands among all of them.
@@ -89,7 +89,7 @@ def strongest_into(probe: Probe, present: Edges, targets: Array, counts: Array) 
     right = right.take(theirs)
     sources, owners = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     if left.ids.size and ours.size:
-        gamma, tiny = _blas_rounding(len(probe.x), dtype)
+        gamma, tiny = blas_rounding(len(probe.x), dtype)
         with np.errstate(over="ignore"):
             margins = gamma * (left.norms.max() * right.norms) + tiny
         place = np.full(rows, -1)
@@ -243,8 +243,8 @@ def _limit(row, tops, n, infinity, spare):  # type: ignore[no-untyped-def]
     return _nth_largest(spare, found, n) if found >= n else row.dtype.type(-1)
 
 
-@_launched
-@_in_order
+@launched
+@in_order
 def _limits(x, need, first, last, others, place, infinity, tops, spare, out):  # type: ignore[no-untyped-def]
     """out[c] = the need[c]-th largest |x[c]| among absent edges, by `_limit`.
 
@@ -260,8 +260,8 @@ def _limits(x, need, first, last, others, place, infinity, tops, spare, out):  #
         out[c] = _limit(x[c], tops[c], need[c], infinity, spare[c])
 
 
-@_launched
-@_in_order
+@launched
+@in_order
 def _at_least(x, tops, low, spare, out):  # type: ignore[no-untyped-def]
     """spare[c, :out[c]] = the positions, ascending, where x[c] >= low[c]."""
     for c in prange(out.size):

@@ -74,7 +74,7 @@ def visit(
     both roundings: all that reach that are proposed, and scored again.
     """
     space, positions = np.empty(shape[0] * shape[1], left.dtype), np.empty(shape[0] * shape[1], np.int64)
-    gamma, tiny = _blas_rounding(left.values.shape[0], left.dtype)
+    gamma, tiny = blas_rounding(left.values.shape[0], left.dtype)
     visited, strip = 0, None
     for i, j in corners:
         rows, columns = slice(i, i + shape[0]), slice(j, j + shape[1])
@@ -119,7 +119,7 @@ def _exact_rounding(batch: int) -> tuple[float, float]:
     return 1 + 2 * _gamma(batch + 4, np.float64), (batch + 4) * np.finfo(np.float64).smallest_subnormal
 
 
-def _blas_rounding(batch: int, dtype: Any) -> tuple[float, float]:
+def blas_rounding(batch: int, dtype: Any) -> tuple[float, float]:
     """Return a, b: BLAS and the score of an edge differ by at most a·‖x‖·‖dy‖ + b."""
     # A processor may take numbers below the normal ones for zero.
     tiny = 2 * (batch + 4) * float(np.finfo(dtype).tiny)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gbnn.edges import Edges, shape_of
 from gbnn.errors import ArgumentError, KindError, check_int
-from gbnn.sampling import distinct_edges
+from gbnn.sampling import MAX_EDGES, distinct_edges
 
 __all__ = ["Wiring", "balanced", "check_count", "check_only", "fixed", "within"]
 
@@ -20,9 +20,6 @@ Wiring = Callable[[np.random.Generator, tuple[int, int], Any], Edges]
 
 A maker of one size only takes ``nnz=None``, too: the number of edges that its family has in that shape.
 """
-
-MAX_EDGES = 2**40
-"""More edges than any memory holds: asking for them is a mistake."""
 
 
 def check_count(shape: Any, nnz: Any) -> tuple[tuple[int, int], int]:
