@@ -10,12 +10,14 @@ from gbnn.semirings.order import max_min, min_max, plus_min
 from gbnn.semirings.real import max_times, min_times, plus_times
 from gbnn.semirings.scalars import define
 from gbnn.semirings.semiring import Semiring
+from gbnn.semirings.touched import TouchedGradient
 from gbnn.semirings.tropical import max_plus, min_plus
 
 __all__ = [
     "EdgeGradient",
     "Probe",
     "Semiring",
+    "TouchedGradient",
     "any_pair",
     "define",
     "log_plus",

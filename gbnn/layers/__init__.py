@@ -17,7 +17,7 @@ from gbnn.layers.chain import Chain, Concatenate, Parallel, Residual
 from gbnn.layers.dense import Dense
 from gbnn.layers.dropout import Dropout
 from gbnn.layers.init import Initializer, glorot, he, normal, uniform, zeros
-from gbnn.layers.layer import Gradients, Layer, Parameter, Pullback, as_batch
+from gbnn.layers.layer import Gradients, Layer, Parameter, Pullback, as_activations, as_batch
 from gbnn.layers.linear import Linear
 from gbnn.layers.normalize import BatchNorm, LayerNorm
 from gbnn.layers.reserve import ReserveLinear
@@ -49,6 +49,7 @@ __all__ = [
     "Softplus",
     "Tanh",
     "activation",
+    "as_activations",
     "as_batch",
     "glorot",
     "he",

@@ -9,11 +9,24 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from gbnn.errors import ArgumentError, KindError, check_real
+from gbnn.rows import SparseRows, is_sparse
 from gbnn.weights import Weights
 
-__all__ = ["Gradients", "Layer", "Parameter", "Pullback", "as_batch", "as_output_gradient"]
+__all__ = [
+    "Activations",
+    "Gradients",
+    "Layer",
+    "Parameter",
+    "Pullback",
+    "as_activations",
+    "as_batch",
+    "as_output_gradient",
+    "values_of_gradient",
+]
 
 Array = np.ndarray[Any, Any]
+Activations = Array | SparseRows
+"""A batch, dense or sparse."""
 Parameter = Weights | Array
 Gradients = dict[str, Any]
 """Name of a parameter -> its gradient; those of edges are lazy: `np.asarray(gradient)` gives the array."""
@@ -22,10 +35,12 @@ Gradients = dict[str, Any]
 class Pullback(Protocol):
     """The derivative of a layer at the point of its last `forward`; call it before the parameters change."""
 
-    def __call__(self, dy: Array, *, inputs: bool = True) -> tuple[Any, Gradients]:
+    def __call__(self, dy: Any, *, inputs: bool = True) -> tuple[Any, Gradients]:
         """Map dloss/dy, shape (batch, out), to dloss/dx, shape (batch, in), and the gradients by name.
 
-        With `inputs=False` the caller does not want dx (the first layer of a network): it may come as None.
+        Either may be sparse: an absent entry is 0. Of sparse y, dy is read at its active entries only; of
+        sparse x, dx is known at its active entries only, and has their pattern. With `inputs=False` the
+        caller does not want dx (the first layer of a network): it may come as None.
         """
         ...
 
@@ -41,19 +56,19 @@ class Layer(ABC):
     out_features: int | None = None
 
     @abstractmethod
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Any, Pullback]:
         """Compute the output of a batch.
 
         Parameters
         ----------
-        x : ndarray, shape (batch, in_features)
-            Any order and real dtype; Fortran order and the layer's own dtype save a copy.
+        x : ndarray, graphblas.Matrix, SciPy sparse matrix or SparseRows, shape (batch, in_features)
+            Of an array any order and real dtype; Fortran order and the layer's own dtype save a copy.
         training : bool
             Whether layers that behave differently in training (Dropout, BatchNorm) do so.
 
         Returns
         -------
-        y : ndarray, shape (batch, out_features), Fortran order
+        y : ndarray, Fortran order, or SparseRows, shape (batch, out_features)
         pullback : Pullback
         """
 
@@ -191,8 +206,7 @@ def as_batch(where: str, x: Any, features: int | None = None, dtype: np.dtype[An
         If `x` is not 2-D, has no rows, another number of columns, or is not of real numbers.
     """
     if hasattr(x, "nnz") or hasattr(x, "nvals"):
-        dense = "a dense array (data.batches makes rows of SciPy CSR dense)"
-        raise KindError(where, dense, type(x).__name__)
+        raise KindError(where, "a dense array", type(x).__name__)
     x = check_real(where, x, "a rectangular array of real numbers")
     if x.ndim != 2 or x.shape[0] == 0 or (features is not None and x.shape[1] != features):
         wanted = "(batch, features)" if features is None else f"(batch, {features})"
@@ -203,8 +217,52 @@ def as_batch(where: str, x: Any, features: int | None = None, dtype: np.dtype[An
         return np.require(x, dtype, ["F", "A"])  # GraphBLAS reads no array at an odd address
 
 
+def as_activations(
+    where: str, x: Any, features: int | None = None, dtype: np.dtype[Any] | None = None
+) -> Activations:
+    """Return `x` as a batch: `SparseRows` of anything sparse, else an array as `as_batch` makes it.
+
+    Parameters and errors are those of `as_batch`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from gbnn.layers.layer import as_activations
+    >>> as_activations("x", sp.eye_array(3))
+    SparseRows(3 x 3, nnz=3, float64)
+    >>> as_activations("x", [[1, 2]])
+    array([[1., 2.]], dtype=float32)
+    """
+    if not is_sparse(x):
+        return as_batch(where, x, features, dtype)
+    rows = SparseRows.of(x, dtype=dtype, where=where)
+    if features is not None and rows.shape[1] != features:
+        raise ArgumentError(where, f"a batch of shape (batch, {features})", f"shape {rows.shape}")
+    return rows
+
+
+def values_of_gradient(where: str, dy: Any, y: SparseRows) -> Array:
+    """Return `dy`, dense or sparse, at the active entries of sparse output y: shape (y.nnz,), its dtype."""
+    if is_sparse(dy):
+        rows = SparseRows.of(dy, dtype=y.dtype, where=where)
+        if rows.shape != y.shape:
+            raise ArgumentError(where, f"the shape of the output, {y.shape}", rows.shape)
+        return rows.onto(y)
+    dense = as_output_gradient(where, dy, y.shape, y.dtype)
+    at: Array = dense[y.rows, y.columns]
+    return at
+
+
 def as_output_gradient(where: str, dy: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return `dy` in the shape and dtype of a layer's output, in Fortran order, or raise naming `where`."""
+    """Return `dy` in the shape and dtype of a layer's output, in Fortran order, or raise naming `where`.
+
+    Sparse `dy` is made dense.
+    """
+    if is_sparse(dy):
+        rows = SparseRows.of(dy, dtype=dtype, where=where)
+        if rows.shape != shape:
+            raise ArgumentError(where, f"the shape of the output, {shape}", rows.shape)
+        return rows.to_dense()
     batch: Array = as_batch(where, dy, shape[1], dtype)
     if batch.shape != shape:  # one row would be broadcast silently
         raise ArgumentError(where, f"the shape of the output, {shape}", batch.shape)

@@ -10,8 +10,9 @@ import numpy as np
 
 from gbnn.data import Batches
 from gbnn.errors import ArgumentError, KindError, NonFiniteError, check_finite, check_int
-from gbnn.layers import Chain, Concatenate, Gradients, Layer, Parallel, Residual, as_batch
+from gbnn.layers import Chain, Concatenate, Gradients, Layer, Parallel, Residual, as_activations
 from gbnn.losses import Loss, cross_entropy
+from gbnn.rows import stored
 from gbnn.topology import Clock, Rewired, Rewirer, sites
 from gbnn.training.optimizers import adam
 from gbnn.training.state import (
@@ -50,7 +51,7 @@ def train(
     model : Layer
     batches : iterable of (x, target)
         Iterated once an epoch: `data.batches(...)`, a list, or anything of the user's own. x has shape
-        (batch, in_features).
+        (batch, in_features): an array, a `graphblas.Matrix`, a SciPy sparse matrix or `SparseRows`.
     loss : Loss
         Default `losses.cross_entropy`.
     optimizer : Transform
@@ -137,9 +138,9 @@ def _steps(
         for batch, last in _with_last(batches):
             with naming(f"epoch {epoch}, batch {count}"):
                 x, target = _pair(batch)
-                x = as_batch("x", x, model.in_features, dtype)
+                x = as_activations("x", x, model.in_features, dtype)
                 if not checked:
-                    check_finite("x", x)
+                    check_finite("x", stored(x))
                 clock = Clock(state.step, epoch, epochs, last, total)
                 step = _step(model, x, target, loss, optimizer, rewiring, state, clock)
             del batch, x, target
@@ -152,7 +153,7 @@ def _steps(
 
 def _step(
     model: Layer,
-    x: Array,
+    x: Any,
     target: Any,
     loss: Loss,
     optimizer: Transform,
@@ -182,7 +183,7 @@ def _step(
     return Step(*where, len(x), value, model, changes, state, y, target, loss)
 
 
-def _differentiated(model: Layer, x: Array, target: Any, loss: Loss) -> tuple[Array, float, Gradients]:
+def _differentiated(model: Layer, x: Any, target: Any, loss: Loss) -> tuple[Any, float, Gradients]:
     """Return outputs, loss and gradients of a batch, all finite; else raise and leave the model as it was."""
     buffers = {name: array.copy() for name, array in model.buffers().items()}
     try:
@@ -235,20 +236,20 @@ def _pair(batch: Any) -> tuple[Any, Any]:
     return batch[0], batch[1]
 
 
-def _blame(model: Layer, x: Array) -> str:
+def _blame(model: Layer, x: Any) -> str:
     """Say which layer is the first whose output is not finite."""
-    if np.isfinite(model.forward(x, training=True)[0]).all():
+    if np.isfinite(stored(model.forward(x, training=True)[0])).all():
         return ", though every output is finite"
     path, layer = _first_bad(model, x, "")
     return f", and layer {path or 'model'} ({layer.kind}) is the first whose output is not"
 
 
-def _first_bad(layer: Layer, x: Array, path: str) -> tuple[str, Layer]:
+def _first_bad(layer: Layer, x: Any, path: str) -> tuple[str, Layer]:
     """Follow `x` through a layer whose output is not finite to the innermost layer where that begins."""
     if isinstance(layer, (Chain, Concatenate, Parallel, Residual)):
         for name, child in layer.children().items():
             y = child.forward(x, training=True)[0]
-            if not np.isfinite(y).all():
+            if not np.isfinite(stored(y)).all():
                 return _first_bad(child, x, f"{path}.{name}" if path else name)
             x = y if isinstance(layer, Chain) else x
     return path, layer
