@@ -10,6 +10,7 @@ import numpy as np
 from gbnn import merge
 from gbnn.change import Change
 from gbnn.errors import ArgumentError, KindError, check_int
+from gbnn.lookup import Lookup
 
 __all__ = [
     "MAX_FEATURES",
@@ -242,6 +243,31 @@ class Edges:
     def by_target(self) -> Compressed:
         """The same edges grouped by target; its edge k is canonical edge `order[k]`."""
         return self._turned[0]
+
+    @cached_property
+    def scratch(self) -> list[Any]:
+        """Room that products with sparse rows lend each other, so that none has to be asked for anew."""
+        return []
+
+    @cached_property
+    def source_lookup(self) -> Lookup:
+        """Which of `by_source.ids` a neuron is."""
+        return Lookup(self.by_source.ids)
+
+    @cached_property
+    def target_lookup(self) -> Lookup:
+        """Which of `by_target.ids` a neuron is."""
+        return Lookup(self.by_target.ids)
+
+    @cached_property
+    def target_ranks(self) -> Array:
+        """Which of `by_target.ids` the target of each edge is, int64, shape (nnz,), in canonical order."""
+        ids, starts, _ = self.by_target
+        if ids.size == self.shape[1]:  # all of them have edges
+            return self.targets
+        ranks = np.empty(self.nnz, dtype=np.int64)
+        ranks[self.order] = np.repeat(np.arange(ids.size), np.diff(starts))
+        return _fixed(ranks)
 
     @property
     def nbytes(self) -> int:

@@ -3,6 +3,7 @@
 if __name__ != "gbnn.semirings":
     raise ImportError("this folder is the package gbnn.semirings: import it by that name")
 
+from gbnn.semirings.active_gradient import ActiveGradient, ActiveProbe
 from gbnn.semirings.boolean import any_pair, lor_land, plus_pair
 from gbnn.semirings.gradients import EdgeGradient, Probe
 from gbnn.semirings.log import log_plus
@@ -14,6 +15,8 @@ from gbnn.semirings.touched import TouchedGradient
 from gbnn.semirings.tropical import max_plus, min_plus
 
 __all__ = [
+    "ActiveGradient",
+    "ActiveProbe",
     "EdgeGradient",
     "Probe",
     "Semiring",

@@ -46,24 +46,28 @@ def by_neuron(array: Array) -> Array:
 _ALONE = 2**16
 
 
+def start(kernel: Any, work: int, *arguments: Any) -> None:
+    """Start a compiled kernel under the one lock, by one thread if there are few edges x samples (`work`)."""
+    with _LAUNCH:
+        threads = numba.get_num_threads()
+        try:
+            if work <= _ALONE:
+                numba.set_num_threads(1)
+            kernel(*arguments)
+        except SystemError as error:  # numba's, when a function raises inside a parallel loop
+            wanted = "scalar functions that raise no exception"
+            raise GbnnError("semiring", wanted, repr(error.__cause__)) from error
+        finally:
+            numba.set_num_threads(threads)
+
+
 def launched(kernel: Any) -> Callable[..., None]:
     """Return a compiled kernel that is started under the one lock, by one thread if there is little to do."""
     names = list(inspect.signature(kernel.py_func).parameters)
     x, edges = names.index("x"), names.index(next(n for n in ("targets", "sources", "out") if n in names))
 
     def launch(*arguments: Any) -> None:
-        few = arguments[edges].size * arguments[x].shape[1] <= _ALONE
-        with _LAUNCH:
-            threads = numba.get_num_threads()
-            try:
-                if few:
-                    numba.set_num_threads(1)
-                kernel(*arguments)
-            except SystemError as error:  # numba's, when a function raises inside a parallel loop
-                wanted = "scalar functions that raise no exception"
-                raise GbnnError("semiring", wanted, repr(error.__cause__)) from error
-            finally:
-                numba.set_num_threads(threads)
+        start(kernel, arguments[edges].size * arguments[x].shape[1], *arguments)
 
     launch.__doc__ = kernel.__doc__
     return launch

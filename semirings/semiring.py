@@ -6,11 +6,16 @@ import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gbnn.errors import ArgumentError, check_real
+from gbnn.rows import SparseRows, is_sparse
+from gbnn.semirings.active import Form
+from gbnn.semirings.active_loops import Loops, loops_of
+from gbnn.semirings.active_product import product_of_rows
 from gbnn.semirings.routes import adjoint_by_kernel, by_kernel
 from gbnn.weights import Weights
 
@@ -99,6 +104,11 @@ class Semiring:
     def __repr__(self) -> str:
         return self.name
 
+    @cached_property
+    def loops(self) -> Loops:
+        """The compiled loops over active edges of sparse rows."""
+        return loops_of(self.add, self.identity, self.multiply, self.partials, self.selective)
+
     # Nothing of it changes, so a copy is the semiring itself; a built-in one is pickled by its name.
     def __copy__(self) -> Semiring:
         return self
@@ -110,24 +120,39 @@ class Semiring:
         return (_built_in, (self.name,)) if _built_in(self.name) is self else super().__reduce_ex__(protocol)
 
     def product(
-        self, x: Array, weights: Weights, bias: Array | None = None, *, route: str | None = None
-    ) -> tuple[Array, Callable[..., tuple[Array | None, dict[str, Any]]]]:
+        self,
+        x: Any,
+        weights: Weights,
+        bias: Array | None = None,
+        *,
+        route: str | None = None,
+        form: Form = "auto",
+        bias_on: str = "all",
+    ) -> tuple[Any, Callable[..., tuple[Any, dict[str, Any]]]]:
         """Compute ``y = x ⊕.⊗ W (⊕ bias)``.
 
         Parameters
         ----------
-        x : ndarray, shape (batch, in)
-            Fortran order and the weights' dtype save a copy.
+        x : ndarray or SparseRows, shape (batch, in)
+            Of an array Fortran order and the weights' dtype save a copy. What sparse rows leave out is the
+            identity of ⊕, and the product costs what the active edges cost.
         weights : Weights, shape (in, out)
         bias : ndarray, shape (out,), optional
         route : str, optional
-            Force the route of this name (for tests and benchmarks).
+            Force the route of this name (for tests and benchmarks), of a dense x.
+        form : {"auto", "dense", "sparse"}
+            Of y, for sparse x; "auto" takes the faster one. A sparse y has an entry where an active edge
+            leads, and the identity of ⊕ elsewhere.
+        bias_on : {"all", "active"}
+            Whether the bias goes to every output, which makes y dense, or, for sparse x in plus_times, only
+            to those that an active edge reaches.
 
         Returns
         -------
-        y : ndarray, shape (batch, out), Fortran order
+        y : ndarray, Fortran order, or SparseRows, shape (batch, out)
         pullback : callable
-            ``pullback(dy, inputs=True) -> (dx, {"weights": ..., "bias": ...})``.
+            ``pullback(dy, inputs=True) -> (dx, {"weights": ..., "bias": ...})``. For sparse x, dx has its
+            pattern and the gradient of the weights is a `TouchedGradient`.
 
         Raises
         ------
@@ -135,13 +160,35 @@ class Semiring:
             If shapes or dtypes do not fit, or `pullback` is called on a forward-only semiring or after the
             weights changed.
         """
-        x = fit("x", x, (None, weights.in_features), weights.dtype)
+        rows = is_sparse(x)
+        if rows:
+            x = SparseRows.of(x, dtype=weights.dtype, where="x")
+            if x.shape[1] != weights.in_features:
+                raise ArgumentError("x", f"shape (batch, {weights.in_features})", f"shape {x.shape}")
+        else:
+            x = fit("x", x, (None, weights.in_features), weights.dtype)
         if bias is not None:
             if self.one is None:
                 none = f"None: {self.name} has no identity of ⊗ to carry one"
                 raise ArgumentError("bias", none, "a bias")
             # A copy, because training changes it in place and the pullback reads it.
             bias = fit("bias", bias, (weights.out_features,), weights.dtype).copy()
+        if rows:
+            with np.errstate(all="ignore"):
+                y, pull = product_of_rows(self, x, weights, bias, form, bias_on)
+
+            def pullback_of_rows(dy: Any, *, inputs: bool = True) -> tuple[Any, dict[str, Any]]:
+                if is_sparse(dy):
+                    dy = SparseRows.of(dy, dtype=y.dtype, where="dy")
+                    if dy.shape != y.shape:
+                        raise ArgumentError("dy", f"shape {y.shape}", f"shape {dy.shape}")
+                else:
+                    dy = fit("dy", dy, y.shape, y.dtype)
+                with np.errstate(all="ignore"):
+                    dx, gradients = pull(dy, inputs=inputs)
+                return dx, gradients
+
+            return y, pullback_of_rows
         if weights.out_features * x.shape[0] > 2**40:
             few = "at most 2**40 dense outputs in a batch"
             raise ArgumentError("weights", few, f"{x.shape[0]} x {weights.out_features}")
@@ -160,6 +207,8 @@ class Semiring:
             if weights.stamp != stamp:
                 before = "the weights as they were at the forward pass"
                 raise ArgumentError("pullback", before, "changed ones")
+            if is_sparse(dy):
+                dy = SparseRows.of(dy, where="dy").to_dense()
             dy = fit("dy", dy, y.shape, y.dtype)
             with np.errstate(all="ignore"):
                 dx, dw, dbias = self.adjoint(self, x, weights, bias, y, dy, inputs)

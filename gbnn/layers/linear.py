@@ -10,15 +10,20 @@ import numpy as np
 from gbnn.edges import Edges, check_shape
 from gbnn.errors import ArgumentError, KindError, check_finite, check_float, check_int, generator
 from gbnn.layers.init import Initializer, drawn, he, uniform
-from gbnn.layers.layer import Layer, Parameter, Pullback, as_batch
+from gbnn.layers.layer import Layer, Parameter, Pullback, as_activations
+from gbnn.rows import SparseRows
 from gbnn.sampling import MAX_EDGES, distinct_edges
 from gbnn.semirings import Semiring, plus_times
+from gbnn.semirings.active import Form
 from gbnn.semirings.semiring import fit
 from gbnn.weights import Weights, real_dtype
 
 __all__ = ["Linear"]
 
 Array = np.ndarray[Any, Any]
+
+BIAS_ON = ("all", "active")
+FORMS = ("auto", "dense", "sparse")
 
 
 class Linear(Layer):
@@ -32,10 +37,18 @@ class Linear(Layer):
         plus_times, a constant candidate of the minimum in min_plus.
     semiring : Semiring
         Default plus_times, the ordinary network.
+    bias_on : {"all", "active"}
+        Of a sparse batch: whether every output gets the bias, which makes the output dense, or only those
+        that an edge from an active input reaches (plus_times; as in the GraphChallenge). With "active" a
+        dense batch is read as its entries that are not 0.
+    output : {"auto", "dense", "sparse"}
+        Form of the output of a sparse batch. "auto": dense where a bias fills it, where the layer is small,
+        or where about a tenth of the outputs or more are reached; else sparse.
 
     Notes
     -----
     An output with no incoming edge gives the bias, or the identity of ⊕ (0 in plus_times, +∞ in min_plus).
+    A sparse batch costs what the edges from its active inputs cost, forward and back, whatever the widths.
 
     Examples
     --------
@@ -50,13 +63,27 @@ class Linear(Layer):
     ((8, 500), (8, 1000), (2000,), (500,))
     """
 
-    def __init__(self, weights: Weights, bias: Any = None, semiring: Semiring = plus_times) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        bias: Any = None,
+        semiring: Semiring = plus_times,
+        *,
+        bias_on: str = "all",
+        output: Form = "auto",
+    ) -> None:
         if not isinstance(weights, Weights):
             raise KindError("weights", "a gbnn Weights", type(weights).__name__)
         if not isinstance(semiring, Semiring):
             raise KindError("semiring", "a gbnn Semiring", type(semiring).__name__)
+        for name, option, known in (("bias_on", bias_on, BIAS_ON), ("output", output, FORMS)):
+            if option not in known:
+                raise ArgumentError(name, f"one of {', '.join(known)}", repr(option))
+        if bias_on == "active" and semiring is not plus_times:
+            raise ArgumentError("bias_on", f"'all' in {semiring}", repr(bias_on))
         self.weights = weights
         self.semiring = semiring
+        self.bias_on, self.output = bias_on, output
         self.bias: Array | None = None
         if bias is not None:
             if semiring.one is None:
@@ -88,6 +115,8 @@ class Linear(Layer):
         init: Initializer | None = None,
         dtype: Any = np.float32,
         seed: int | np.random.Generator = 0,
+        bias_on: str = "all",
+        output: Form = "auto",
     ) -> Self:
         """Make a layer with exactly `nnz` random edges.
 
@@ -106,6 +135,8 @@ class Linear(Layer):
         dtype : dtype
             float32 or float64.
         seed : int or numpy.random.Generator
+        bias_on, output
+            See `Linear`.
 
         Raises
         ------
@@ -121,7 +152,8 @@ class Linear(Layer):
         shape = check_shape(in_features, out_features)
         rng = generator("seed", seed)
         edges, _ = Edges.from_coo(*distinct_edges(rng, shape, _edge_count(shape, nnz, density)), shape)
-        return cls.from_edges(edges, semiring=semiring, bias=bias, init=init, dtype=dtype, seed=rng)
+        options: dict[str, Any] = {"bias": bias, "bias_on": bias_on, "output": output}
+        return cls.from_edges(edges, semiring=semiring, init=init, dtype=dtype, seed=rng, **options)
 
     @classmethod
     def from_edges(
@@ -133,6 +165,8 @@ class Linear(Layer):
         init: Initializer | None = None,
         dtype: Any = np.float32,
         seed: int | np.random.Generator = 0,
+        bias_on: str = "all",
+        output: Form = "auto",
     ) -> Self:
         """Make a layer on a given graph; its values are drawn as those of `random`.
 
@@ -140,7 +174,7 @@ class Linear(Layer):
         ----------
         edges : Edges
             Such as a maker of `gbnn.topology.wire` gives.
-        semiring, bias, init, dtype, seed
+        semiring, bias, init, dtype, seed, bias_on, output
             As for `random`.
 
         Raises
@@ -176,7 +210,10 @@ class Linear(Layer):
             start = np.zeros(out_features)
         elif bias and semiring.span is not None:
             start = rng.uniform(*semiring.span, out_features)
-        return cls(Weights(edges, values), start, semiring)
+        options: dict[str, Any] = {}
+        if (bias_on, output) != ("all", "auto"):  # layers made of this one may not have these
+            options = {"bias_on": bias_on, "output": output}
+        return cls(Weights(edges, values), start, semiring, **options)
 
     @classmethod
     def from_scipy(cls, matrix: Any, bias: Any = None, semiring: Semiring = plus_times) -> Self:
@@ -190,10 +227,17 @@ class Linear(Layer):
         """Make a layer of an array of shape (in, out): entries beyond `threshold` in size are the edges."""
         return cls(Weights.from_dense(array, threshold=threshold), bias, semiring)
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
-        """Compute ``x ⊕.⊗ W (⊕ bias)``; see `Layer.forward`. Cost: O(batch x nnz)."""
-        x = as_batch("Linear.forward x", x, self.in_features, self.weights.dtype)
-        return self.semiring.product(x, self.weights, self.bias)
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Any, Pullback]:
+        """Compute ``x ⊕.⊗ W (⊕ bias)``; see `Layer.forward`.
+
+        Cost: O(batch x nnz) of a dense batch, O(active edges) of a sparse one.
+        """
+        x = as_activations("Linear.forward x", x, self.in_features, self.weights.dtype)
+        if self.bias_on == "active" and self.bias is not None and not isinstance(x, SparseRows):
+            y, pullback = self.forward(SparseRows.from_dense(x), training=training)
+            return y, _into_dense(pullback)
+        form, on = self.output, self.bias_on
+        return self.semiring.product(x, self.weights, self.bias, form=form, bias_on=on)
 
     def own_parameters(self) -> dict[str, Parameter]:
         """Return weights, and bias where there is one."""
@@ -201,8 +245,11 @@ class Linear(Layer):
         return own if self.bias is None else own | {"bias": self.bias}
 
     def config(self) -> dict[str, Any]:
-        """Return the semiring."""
-        return {"semiring": self.semiring}
+        """Return the semiring, and the options that are not the usual ones."""
+        usual = {"bias_on": "all", "output": "auto"}
+        return {"semiring": self.semiring} | {
+            name: own for name, value in usual.items() if (own := getattr(self, name)) != value
+        }
 
     @classmethod
     def restore(
@@ -212,9 +259,9 @@ class Linear(Layer):
         weights = arrays.get("weights")
         if not isinstance(weights, Weights) or not set(arrays) <= {"weights", "bias"}:
             raise ArgumentError("Linear", "weights and perhaps a bias", sorted(arrays))
-        if set(config) != {"semiring"}:
-            raise ArgumentError("Linear", "a semiring", sorted(config))
-        return cls(weights, arrays.get("bias"), config["semiring"])
+        if "semiring" not in config or not set(config) <= {"semiring", "bias_on", "output"}:
+            raise ArgumentError("Linear", "a semiring, and perhaps bias_on and output", sorted(config))
+        return cls(weights, arrays.get("bias"), **config)
 
     @property
     def kind(self) -> str:
@@ -224,6 +271,16 @@ class Linear(Layer):
     def __repr__(self) -> str:
         inside = repr(self.weights)[len("Weights(") :].rsplit(", ", 1)[0]
         return f"Linear({inside}, {self.semiring}{'' if self.bias is None else ', bias'})"
+
+
+def _into_dense(pullback: Pullback) -> Pullback:
+    """Return the pullback of a dense batch that was read as its entries that are not 0."""
+
+    def back(dy: Any, *, inputs: bool = True) -> tuple[Any, Any]:
+        dx, gradients = pullback(dy, inputs=inputs)
+        return (dx.to_dense() if inputs else None), gradients
+
+    return back
 
 
 def _edge_count(shape: tuple[int, int], nnz: int | None, density: float | None) -> int:

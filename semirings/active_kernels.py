@@ -1,0 +1,155 @@
+"""Compiled loops over active edges: those that leave an active entry of a batch of sparse rows.
+
+Entry p of the batch is in row b where x_starts[b] <= p < x_starts[b + 1]. Its neuron is found[p] among those
+that have edges, or -1; its edges are e_starts[found[p]] up to e_starts[found[p] + 1]. Active edges are
+numbered by entry, then by edge: those of entry p begin at number at[p]. The target of edge e is the neuron
+ranks[e] of those that edges enter, so what is as long as the outputs is never longer than the edges.
+
+`acc` and `marks` are scratch, a row for each thread: one number, and one bit that says whether it is in use,
+for each of these neurons. All bits are 0 before and after.
+
+Those of plus_times are here; `active_loops.Loops` are those of any semiring. `benchmarks/active.py` measures
+them against GraphBLAS.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numba import get_thread_id, njit, prange  # type: ignore[attr-defined]
+
+from gbnn.engine import kept_on_disk
+
+__all__ = ["ROWS", "gather_dense", "gather_rows", "in_order", "into_dense", "into_rows", "pull"]
+
+# Products and the sums they go into may be rounded once; sums stay in the order they are written in.
+_compiled = partial(kept_on_disk, parallel=True, fastmath={"contract"})
+
+ROWS = 16
+"""Rows that one thread does at a time, so that no two write into the same line of a dense output's memory."""
+
+
+@_compiled
+def into_dense(x_starts, found, x, e_starts, targets, values, y):  # type: ignore[no-untyped-def]
+    """y[j, b] += x[p]·w over the active edges of row b; y is (out, batch)."""
+    batch = x_starts.size - 1
+    for block in prange((batch + ROWS - 1) // ROWS):
+        for b in range(block * ROWS, min(batch, (block + 1) * ROWS)):
+            for p in range(x_starts[b], x_starts[b + 1]):
+                k = found[p]
+                if k >= 0:
+                    for e in range(e_starts[k], e_starts[k + 1]):
+                        y[targets[e], b] += x[p] * values[e]
+
+
+@njit
+def in_order(used, reached, n):  # type: ignore[no-untyped-def]
+    """Sort the n neurons whose bits are set, reached[:n], and clear the bits."""
+    if 8 * n > used.size:  # many: the bits are all of them, in order
+        n = 0
+        for word in range(used.size):
+            bits = used[word]
+            used[word] = np.uint64(0)
+            place = word << 6
+            while bits:
+                if bits & np.uint64(1):
+                    reached[n] = place
+                    n += 1
+                bits >>= np.uint64(1)
+                place += 1
+    else:
+        reached[:n].sort()
+        for m in range(n):
+            used[reached[m] >> 6] = np.uint64(0)
+
+
+@_compiled
+def into_rows(  # type: ignore[no-untyped-def]
+    x_starts, found, x, e_starts, ranks, values, at, acc, marks, out, y, counts
+):
+    """Write which neurons the active edges of each row reach (out, ascending) and sums of terms (y).
+
+    Those of row b begin at at[x_starts[b]]; there are counts[b].
+    """
+    for b in prange(x_starts.size - 1):
+        total, used = acc[get_thread_id()], marks[get_thread_id()]
+        begin, n = at[x_starts[b]], 0
+        reached = out[begin : at[x_starts[b + 1]]]
+        for p in range(x_starts[b], x_starts[b + 1]):
+            k = found[p]
+            if k >= 0:
+                for e in range(e_starts[k], e_starts[k + 1]):
+                    r = ranks[e]
+                    bit = np.uint64(1) << np.uint64(r & 63)
+                    if used[r >> 6] & bit:
+                        total[r] += x[p] * values[e]
+                    else:
+                        used[r >> 6] |= bit
+                        total[r] = x[p] * values[e]
+                        reached[n] = r
+                        n += 1
+        in_order(used, reached, n)
+        for m in range(n):
+            y[begin + m] = total[reached[m]]
+        counts[b] = n
+
+
+@_compiled
+def gather_dense(x_starts, found, e_starts, targets, at, y, g):  # type: ignore[no-untyped-def]
+    """g[a] = y[j, b] for each active edge a, from row b to j; y is (out, batch)."""
+    for b in prange(x_starts.size - 1):
+        for p in range(x_starts[b], x_starts[b + 1]):
+            k = found[p]
+            if k >= 0:
+                a = at[p] - e_starts[k]
+                for e in range(e_starts[k], e_starts[k + 1]):
+                    g[a + e] = y[targets[e], b]
+
+
+@_compiled
+def gather_rows(x_starts, found, e_starts, ranks, at, acc, marks, y_starts, y_ranks, y, g):  # type: ignore[no-untyped-def]
+    """g[a] = y of each active edge's row and target, or 0; entries of rank -1 have no edge."""
+    for b in prange(x_starts.size - 1):
+        held, used = acc[get_thread_id()], marks[get_thread_id()]
+        for q in range(y_starts[b], y_starts[b + 1]):
+            r = y_ranks[q]
+            if r >= 0:
+                held[r] = y[q]
+                used[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
+        for p in range(x_starts[b], x_starts[b + 1]):
+            k = found[p]
+            if k >= 0:
+                a = at[p] - e_starts[k]
+                for e in range(e_starts[k], e_starts[k + 1]):
+                    r = ranks[e]
+                    if (used[r >> 6] >> np.uint64(r & 63)) & np.uint64(1):
+                        g[a + e] = held[r]
+                    else:
+                        g[a + e] = 0
+        for q in range(y_starts[b], y_starts[b + 1]):
+            if y_ranks[q] >= 0:
+                used[y_ranks[q] >> 6] = np.uint64(0)
+
+
+@_compiled
+def pull(entries, groups, found, x, e_starts, values, at, dy, dw_at, dw, dx, inputs):  # type: ignore[no-untyped-def]
+    """Both gradients: dw of all edges of the active sources, source by source, and dx of each entry.
+
+    Entries are grouped by source: group s is entries[groups[s]] up to entries[groups[s + 1]], and its edges'
+    gradients begin at dw_at[s]. dy is given at each active edge.
+    """
+    for s in prange(groups.size - 1):
+        k = found[entries[groups[s]]]
+        low, high, own = e_starts[k], e_starts[k + 1], dw_at[s]
+        dw[own : dw_at[s + 1]] = 0
+        for m in range(groups[s], groups[s + 1]):
+            p = entries[m]
+            a = at[p] - low
+            for e in range(low, high):
+                dw[own + e - low] += x[p] * dy[a + e]
+            if inputs:
+                total = dx.dtype.type(0)
+                for e in range(low, high):
+                    total += values[e] * dy[a + e]
+                dx[p] = total
