@@ -16,8 +16,8 @@ Array = np.ndarray[Any, Any]
 class Lookup:
     """Places in a sorted list of distinct numbers: two memory accesses each where they are spread evenly.
 
-    The list is cut into as many intervals of equal width as it has numbers (up to twice as many), and where
-    each begins is noted. What falls into one interval is searched by halving, so the worst case is that of a
+    The list is cut into at most twice as many intervals of equal width as it has numbers, and where each
+    begins is noted. What falls into one interval is searched by halving, so the worst case is that of a
     binary search. Where the numbers are nearly all there are, an interval is a single number.
 
     Parameters
@@ -41,7 +41,8 @@ class Lookup:
         self._shift = max(0, top.bit_length() - (2 * max(ids.size, 1)).bit_length())
         if top < 4 * ids.size:
             self._shift = 0
-        self._begins = np.empty((top >> self._shift) + 2, dtype=np.int64)
+        kind = np.int32 if ids.size < 2**31 else np.int64
+        self._begins = np.empty((top >> self._shift) + 2, dtype=kind)
         _begin(ids, self._shift, self._begins)
 
     @property

@@ -53,8 +53,10 @@ class Active:
         self.x, self.edges = x, weights.edges
         _, starts, _ = self.edges.by_source
         self.found = self.edges.source_lookup.find(x.columns)
-        fans = np.diff(starts)[self.found] if starts.size > 1 else np.zeros(x.nnz, dtype=np.int64)
-        fans[self.found < 0] = 0
+        fans = np.zeros(x.nnz, dtype=np.int64)
+        some = np.flatnonzero(self.found >= 0)
+        sources = self.found[some]
+        fans[some] = starts[sources + 1] - starts[sources]
         self.at = np.zeros(x.nnz + 1, dtype=np.int64)
         np.cumsum(fans, out=self.at[1:])
         if weights.pending is not None:
