@@ -7,13 +7,14 @@ outputs of each row (k-winners); their gradient comes back, and Adam updates the
 in one process, taking turns. Active inputs are drawn among neurons that have edges: at 2**40 a blind choice
 would find none.
 
-Memory is counted by tracemalloc, in bytes: `layer` are the edges and their values, `state` the optimizer's, `kept` what
-products keep beside them from step to step, and `step` the most that one step takes on top.
+Memory is counted by tracemalloc: `layer` are the edges and values, `state` the optimizer's slots, `kept` what
+is kept beside them from step to step, and `step` the most that one step takes on top.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -63,6 +64,7 @@ class Side:
         rng = np.random.default_rng(0)
         tracemalloc.start()
         layer = Linear.random(width, width, nnz=given.edges, bias=False, seed=1)
+        gc.collect()
         self.layer = tracemalloc.get_traced_memory()[0]
         batches = [(batch_of(layer, given.batch, given.active, rng), 0) for _ in range(given.batches)]
         drawn = tracemalloc.get_traced_memory()[0] - self.layer
@@ -106,7 +108,8 @@ def main() -> None:
     times = alternate(dict[str, Callable[[], object]](sides), given.rounds)
     base, at = sides[str(10**5)], times[str(10**5)]
     print(
-        f"{'width':>15s} {'ms':>8s} {'ratio':>6s} {'layer':>7s} {'state':>7s} {'kept':>7s} {'step':>7s} MB  all, ratio"
+        f"{'width':>15s} {'ms':>8s} {'ratio':>6s} {'layer':>7s} {'state':>7s} {'kept':>7s} "
+        f"{'step':>7s} MB  all, ratio"
     )
     for name, side in sides.items():
         parts = side.layer, side.state_bytes, side.kept, side.step

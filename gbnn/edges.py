@@ -245,29 +245,9 @@ class Edges:
         return self._turned[0]
 
     @cached_property
-    def scratch(self) -> list[Any]:
-        """Room that products with sparse rows lend each other, so that none has to be asked for anew."""
-        return []
-
-    @cached_property
     def source_lookup(self) -> Lookup:
         """Which of `by_source.ids` a neuron is."""
         return Lookup(self.by_source.ids)
-
-    @cached_property
-    def target_lookup(self) -> Lookup:
-        """Which of `by_target.ids` a neuron is."""
-        return Lookup(self.by_target.ids)
-
-    @cached_property
-    def target_ranks(self) -> Array:
-        """Which of `by_target.ids` the target of each edge is, int64, shape (nnz,), in canonical order."""
-        ids, starts, _ = self.by_target
-        if ids.size == self.shape[1]:  # all of them have edges
-            return self.targets
-        ranks = np.empty(self.nnz, dtype=np.int64)
-        ranks[self.order] = np.repeat(np.arange(ids.size), np.diff(starts))
-        return _fixed(ranks)
 
     @property
     def nbytes(self) -> int:
@@ -276,15 +256,14 @@ class Edges:
 
     def fans(self) -> tuple[Array, Array]:
         """Return for each edge how many edges enter its target and how many leave its source, (nnz,) each."""
-        (ids, starts, _), out_of = self.by_target, np.diff(self.by_source.starts)
-        into = np.diff(starts)
+        out_of = np.diff(self.by_source.starts)
         if self._many_for_targets:
-            of_target = np.zeros(self.shape[1], dtype=np.int64)
-            of_target[ids] = into
-            fan_in = of_target[self.targets]
+            fan_in = np.bincount(self.targets, minlength=self.shape[1])[self.targets]
         else:
-            fan_in = np.empty(self.nnz, dtype=np.int64)
-            fan_in[self.order] = np.repeat(into, into)
+            ordered = np.sort(self.targets)
+            first = np.flatnonzero(np.diff(ordered, prepend=-1))
+            into = np.diff(first, append=ordered.size)
+            fan_in = into[Lookup(ordered[first]).find(self.targets)]
         return fan_in, np.repeat(out_of, out_of)
 
     def find(self, sources: Array, targets: Array) -> Array:

@@ -16,8 +16,8 @@ Array = np.ndarray[Any, Any]
 class Lookup:
     """Places in a sorted list of distinct numbers: two memory accesses each where they are spread evenly.
 
-    The list is cut into at most twice as many intervals of equal width as it has numbers, and where each
-    begins is noted. What falls into one interval is searched by halving, so the worst case is that of a
+    The list is cut into about as many intervals of equal width as it has numbers, and where each begins is
+    noted. What falls into one interval is searched by halving, so the worst case is that of a
     binary search. Where the numbers are nearly all there are, an interval is a single number.
 
     Parameters
@@ -38,7 +38,7 @@ class Lookup:
     def __init__(self, ids: Array) -> None:
         self._ids = ids
         top = int(ids[-1]) if ids.size else 0
-        self._shift = max(0, top.bit_length() - (2 * max(ids.size, 1)).bit_length())
+        self._shift = max(0, top.bit_length() - max(ids.size, 1).bit_length())
         if top < 4 * ids.size:
             self._shift = 0
         kind = np.int32 if ids.size < 2**31 else np.int64

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numba
 import numpy as np
 
+from gbnn.lookup import Lookup
 from gbnn.rows import SparseRows
 from gbnn.semirings import active_kernels as loops
 from gbnn.semirings.kernels import by_neuron, start
@@ -24,6 +22,8 @@ Array = np.ndarray[Any, Any]
 Form = Literal["auto", "dense", "sparse"]
 """What the output of a product with sparse rows is to be."""
 
+DIRECT = 2**16
+"""Outputs that are their own numbers, however few are reached."""
 SMALL = 2**17
 """Outputs of a batch up to which a dense one costs about as little as the call."""
 FILLED = 0.1
@@ -33,7 +33,11 @@ LARGEST = 2**31
 
 
 class Active:
-    """A batch of sparse rows over a layer's edges: which of them are active.
+    """The edges that a batch of sparse rows makes active, as a small graph of their own.
+
+    Its sources are the active neurons that have edges, under numbers of their own; so are its targets, where
+    the layer is much wider than the edges are many. What a product does is done there: it looks at nothing
+    of the size of the layer, nor of all its edges.
 
     Parameters
     ----------
@@ -43,126 +47,118 @@ class Active:
 
     Attributes
     ----------
-    found : ndarray of int64, shape (x.nnz,)
-        Which of the neurons that have edges each active entry is at, or -1.
-    at : ndarray of int64, shape (x.nnz + 1,)
-        The number of the first active edge of each entry; the last is how many there are.
+    positions : ndarray of int64, shape (t,)
+        The position of every edge of an active source, ascending.
+    values : ndarray, shape (t,)
+        Their values.
+    ids : ndarray of int64 or None
+        The neurons that the targets' numbers stand for; None where they stand for themselves.
     """
 
     def __init__(self, x: SparseRows, weights: Weights) -> None:
-        self.x, self.edges = x, weights.edges
-        _, starts, _ = self.edges.by_source
-        self.found = self.edges.source_lookup.find(x.columns)
-        fans = np.zeros(x.nnz, dtype=np.int64)
-        some = np.flatnonzero(self.found >= 0)
-        sources = self.found[some]
-        fans[some] = starts[sources + 1] - starts[sources]
-        self.at = np.zeros(x.nnz + 1, dtype=np.int64)
-        np.cumsum(fans, out=self.at[1:])
+        self.x, self.out, self.nnz = x, weights.out_features, weights.nnz
+        _, starts, targets = weights.edges.by_source
+        found = weights.edges.source_lookup.find(x.columns)
+        self._group(found)
+        sources = found[self._entries[self._groups[:-1]]]
+        fans = starts[sources + 1] - starts[sources]
+        self._starts = np.append(0, np.cumsum(fans))
+        self.positions = np.repeat(starts[sources] - self._starts[:-1], fans) + np.arange(self._starts[-1])
         if weights.pending is not None:
             weights.settle(self.positions)
-        self.values = weights.raw
-        self._at, *self._rows = _read_only(self.at, x.starts, self.found, x.values)
+        self.values = weights.raw[self.positions]
+        self._columns = targets[self.positions]
+        self._ranks, self.ids = self._columns, None
+        if self.out > DIRECT + 8 * self.positions.size:
+            self._number_targets()
+        each = np.zeros(x.nnz, dtype=np.int64)
+        each[self._entries] = np.repeat(fans, np.diff(self._groups))
+        self._at = np.append(0, np.cumsum(each))
+        # How the loops begin: the batch, where each source's edges begin, and then their targets and values.
+        self._batch = _read_only(x.starts, self._found, x.values)
+        self._edges = _read_only(self._starts, self._columns, self._ranks, self.values, self._at)
+
+    def _group(self, found: Array) -> None:
+        """Group the entries that have edges by source, and number these: `found` becomes the number."""
+        some = np.flatnonzero(found >= 0)
+        bits = max(found.size - 1, 0).bit_length()
+        # One number an entry, source before place: sorting numbers is faster than finding their order.
+        keys = np.sort((found[some] << bits) | some)
+        self._entries, sources = keys & ((1 << bits) - 1), keys >> bits
+        first = np.flatnonzero(np.diff(sources, prepend=-1))
+        self._groups = np.append(first, sources.size)
+        self._found = np.full(found.size, -1, dtype=np.int64)
+        self._found[self._entries] = np.repeat(np.arange(first.size), np.diff(self._groups))
+
+    def _number_targets(self) -> None:
+        ordered = np.sort(self._columns)
+        self.ids = ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
+        self._lookup = Lookup(self.ids)
+        self._ranks = self._lookup.find(self._columns)
 
     @property
     def count(self) -> int:
         """Number of active edges; one that several rows make active counts for each."""
-        return int(self.at[-1])
-
-    @cached_property
-    def _by_source(self) -> tuple[Array, Array]:
-        """The entries that have edges, grouped by source, and where each group begins and ends."""
-        size = self.found.size
-        bits = max(size - 1, 0).bit_length()
-        # One number an entry, source before place: sorting numbers is faster than finding their order.
-        keys = np.sort((self.found[self.found >= 0] << bits) | np.flatnonzero(self.found >= 0))
-        entries, sources = keys & ((1 << bits) - 1), keys >> bits
-        first = np.flatnonzero(np.diff(sources, prepend=-1))
-        return entries, np.append(first, sources.size)
-
-    @cached_property
-    def _touched(self) -> tuple[Array, Array]:
-        """The position of every edge of an active source, ascending, and where those of each source begin."""
-        entries, groups = self._by_source
-        _, starts, _ = self.edges.by_source
-        sources = self.found[entries[groups[:-1]]]
-        fans = starts[sources + 1] - starts[sources]
-        ends = np.append(0, np.cumsum(fans))
-        return np.repeat(starts[sources] - ends[:-1], fans) + np.arange(ends[-1]), ends
-
-    @property
-    def positions(self) -> Array:
-        """The position of every edge of an active source, ascending, int64."""
-        return self._touched[0]
+        return int(self._at[-1])
 
     # -- Forward ---------------------------------------------------------------------------------------------
 
     def into_dense(self, s: Semiring, y: Array) -> None:
         """Add the terms of the active edges to a dense output, shape (batch, out), Fortran order."""
-        _, starts, targets = self.edges.by_source
-        given = *self._rows, starts, targets, self.values, y.T
-        if s.name == "plus_times":
-            start(loops.into_dense, self.count, *given)
-        else:
-            start(s.loops.into_dense, self.count, *given)
+        starts, columns, _, values, _ = self._edges
+        loop = loops.into_dense if s.name == "plus_times" else s.loops.into_dense
+        start(loop, self.count, *self._batch, starts, columns, values, y.T)
 
     def into_rows(self, s: Semiring) -> tuple[SparseRows, Array]:
-        """Return the output where active edges reach, and for each entry which of `by_target.ids` it is."""
-        _, starts, _ = self.edges.by_source
-        dtype, batch = self.values.dtype, self.x.shape[0]
-        ranks, y = np.empty(self.count, dtype=np.int64), np.empty(self.count, dtype=dtype)
-        counts = np.empty(batch, dtype=np.int64)
-        given = *self._rows, starts, self.edges.target_ranks, self.values, self._at
-        with self._scratch() as (acc, marks):
-            more = *given, acc, marks, ranks, y, counts
-            if s.name == "plus_times":
-                start(loops.into_rows, self.count, *more)
-            else:
-                start(s.loops.into_rows, self.count, *more)
+        """Return the output where active edges reach, and the number of each entry's neuron."""
+        starts, _, ranks, values, at = self._edges
+        reached, y = np.empty(self.count, dtype=np.int64), np.empty(self.count, dtype=values.dtype)
+        counts = np.empty(self.x.shape[0], dtype=np.int64)
+        loop = loops.into_rows if s.name == "plus_times" else s.loops.into_rows
+        given = *self._batch, starts, ranks, values, at, *self._scratch(), reached, y, counts
+        start(loop, self.count, *given)
         # What rows did not need of the room for their active edges is closed up.
-        begins, ends = self.at[self.x.starts[:-1]], np.append(0, np.cumsum(counts))
+        begins, ends = self._at[self.x.starts[:-1]], np.append(0, np.cumsum(counts))
         keep = np.repeat(begins - ends[:-1], counts) + np.arange(ends[-1])
-        ranks = ranks[keep]
-        columns = self.edges.by_target.ids[ranks]
-        return SparseRows(ends, columns, y[keep], (batch, self.edges.shape[1])), ranks
+        reached = reached[keep]
+        columns = reached if self.ids is None else self.ids[reached]
+        return SparseRows(ends, columns, y[keep], (self.x.shape[0], self.out)), reached
 
     # -- Backward --------------------------------------------------------------------------------------------
 
     def pull(
-        self, s: Semiring, y: Array | SparseRows, dy: Array | SparseRows, ranks: Array | None, inputs: bool
+        self, s: Semiring, y: Array | SparseRows, dy: Array | SparseRows, reached: Array | None, inputs: bool
     ) -> tuple[Array, Array]:
         """Return the gradient of the edges at `positions`, and dx of each active entry.
 
-        `ranks` are those of y's entries, or None where y is dense; where y is sparse, dy has its pattern.
+        `reached` are the numbers of y's neurons, or None where y is dense; where y is sparse, dy has its
+        pattern.
         """
-        dtype = self.values.dtype
-        _, starts, _ = self.edges.by_source
-        entries, groups = self._by_source
-        positions, dw_at = self._touched
-        dw, dx = np.empty(positions.size, dtype=dtype), np.zeros(self.x.nnz, dtype=dtype)
-        _, found, x = self._rows
-        given = *_read_only(entries, groups), found, x, starts, self.values, self._at
-        made = *_read_only(dw_at), dw, dx, inputs
-        g = self._at_edges(dy, ranks)
+        starts, _, _, values, at = self._edges
+        _, found, x = self._batch
+        dw = np.empty(self.positions.size, dtype=values.dtype)
+        dx = np.zeros(self.x.nnz, dtype=values.dtype)
+        given = *_read_only(self._entries, self._groups), found, x, starts, values, at
+        g = self._at_edges(dy, reached)
         if s.name == "plus_times":
-            start(loops.pull, self.count, *given, g, *made)
+            start(loops.pull, self.count, *given, g, starts, dw, dx, inputs)
         else:
-            start(s.loops.pull, self.count, *given, self._at_edges(y, ranks), g, *made)
+            y_at = self._at_edges(y, reached)
+            start(s.loops.pull, self.count, *given, y_at, g, starts, dw, dx, inputs)
         return dw, dx
 
-    def _at_edges(self, y: Array | SparseRows, ranks: Array | None) -> Array:
+    def _at_edges(self, y: Array | SparseRows, reached: Array | None) -> Array:
         """Return what is known of the outputs at each active edge."""
-        _, starts, targets = self.edges.by_source
-        g = np.empty(self.count, dtype=self.values.dtype)
-        x_starts, found, _ = self._rows
+        starts, columns, ranks, values, at = self._edges
+        x_starts, found, _ = self._batch
+        g = np.empty(self.count, dtype=values.dtype)
         if isinstance(y, np.ndarray):
-            start(loops.gather_dense, self.count, x_starts, found, starts, targets, self._at, by_neuron(y), g)
+            start(loops.gather_dense, self.count, x_starts, found, starts, columns, at, by_neuron(y), g)
             return g
-        if ranks is None:
-            ranks = self.edges.target_lookup.find(y.columns)
-        with self._scratch() as (acc, marks):
-            given = x_starts, found, starts, self.edges.target_ranks, self._at, acc, marks
-            start(loops.gather_rows, self.count, *given, *_read_only(y.starts, ranks, y.values), g)
+        if reached is None:
+            reached = y.columns if self.ids is None else self._lookup.find(y.columns)
+        given = x_starts, found, starts, ranks, at, *self._scratch(), *_read_only(y.starts, reached, y.values)
+        start(loops.gather_rows, self.count, *given, g)
         return g
 
     def shared(
@@ -170,40 +166,31 @@ class Active:
         s: Semiring,
         y: Array | SparseRows,
         dy: Array | SparseRows,
-        ranks: Array | None,
+        reached: Array | None,
         bias: Array | None,
     ) -> Array | SparseRows:
         """Return dy divided by how many active edges (and the bias) give the output of a selective ⊕."""
-        _, starts, targets = self.edges.by_source
-        y_at = self._at_edges(y, ranks)
-        given = *self._rows, starts
+        starts, columns, ranks, values, at = self._edges
+        y_at = self._at_edges(y, reached)
         if isinstance(dy, np.ndarray):
             count: Array = np.zeros(dy.shape, dtype=dy.dtype, order="F")
             if bias is not None:
                 count += y == bias
-            start(s.loops.count_into_dense, self.count, *given, targets, self.values, self._at, y_at, count.T)
+            given = *self._batch, starts, columns, values, at, y_at, count.T
+            start(s.loops.count_into_dense, self.count, *given)
             return np.asfortranarray(dy / np.maximum(count, 1))
         count = np.zeros(dy.nnz, dtype=dy.dtype)
-        with self._scratch() as (acc, _):
-            more = self.edges.target_ranks, self.values, self._at, y_at, acc, *_read_only(dy.starts, ranks)
-            start(s.loops.count_into_rows, self.count, *given, *more, count)
+        acc, _ = self._scratch()
+        given = *self._batch, starts, ranks, values, at, y_at, acc, *_read_only(dy.starts, reached), count
+        start(s.loops.count_into_rows, self.count, *given)
         return dy.with_values(dy.values / np.maximum(count, 1))
 
-    @contextmanager
-    def _scratch(self) -> Iterator[tuple[Array, Array]]:
-        """Lend a number and a bit for each neuron that edges enter, for each thread; all bits are 0."""
-        room, threads = self.edges.scratch, int(vars(numba.config)["NUMBA_NUM_THREADS"])
-        shape = threads, self.edges.by_target.ids.size
-        dtype = self.values.dtype
-        try:
-            acc, marks = room.pop()
-        except IndexError:
-            acc = marks = np.empty((0, 0))
-        if acc.shape != shape or acc.dtype != dtype:
-            acc = np.empty(shape, dtype=dtype)
-            marks = np.zeros((shape[0], shape[1] // 64 + 1), dtype=np.uint64)
-        yield acc, marks
-        room.append((acc, marks))  # not after an exception: bits may be left
+    def _scratch(self) -> tuple[Array, Array]:
+        """Return a number, and a bit that is 0, for each target, for each thread."""
+        size = self.out if self.ids is None else self.ids.size
+        threads = int(vars(numba.config)["NUMBA_NUM_THREADS"])
+        marks = np.zeros((threads, size // 64 + 1), dtype=np.uint64)
+        return np.empty((threads, size), dtype=self.values.dtype), marks
 
 
 def _read_only(*arrays: Any) -> list[Array]:
@@ -218,7 +205,7 @@ def dense_or_sparse(form: Form, active: Active, *, bias: bool) -> str:
     """Return the form of an output: dense if asked for, if a bias fills it, or if it fills anyway."""
     if form != "auto":
         return form
-    outputs = active.x.shape[0] * active.edges.shape[1]
+    outputs = active.x.shape[0] * active.out
     if bias or outputs <= SMALL:
         return "dense"
     return "dense" if active.count >= FILLED * outputs and outputs <= LARGEST else "sparse"

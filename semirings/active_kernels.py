@@ -1,12 +1,12 @@
 """Compiled loops over active edges: those that leave an active entry of a batch of sparse rows.
 
-Entry p of the batch is in row b where x_starts[b] <= p < x_starts[b + 1]. Its neuron is found[p] among those
-that have edges, or -1; its edges are e_starts[found[p]] up to e_starts[found[p] + 1]. Active edges are
-numbered by entry, then by edge: those of entry p begin at number at[p]. The target of edge e is the neuron
-ranks[e] of those that edges enter, so what is as long as the outputs is never longer than the edges.
+Entry p of the batch is in row b where x_starts[b] <= p < x_starts[b + 1]. Its neuron is number found[p] among
+the active ones, or -1 where it has no edges; its edges are e_starts[found[p]] up to e_starts[found[p] + 1].
+Active edges are numbered by entry, then by edge: those of entry p begin at number at[p]. The target of edge e
+is column targets[e] of the output, and number ranks[e] of those that can be reached.
 
 `acc` and `marks` are scratch, a row for each thread: one number, and one bit that says whether it is in use,
-for each of these neurons. All bits are 0 before and after.
+for each that can be reached. All bits are 0 before and after.
 
 Those of plus_times are here; `active_loops.Loops` are those of any semiring. `benchmarks/active.py` measures
 them against GraphBLAS.

@@ -92,7 +92,7 @@ class _Forward:
         return y if self.bias is None else y.with_values(y.values + self.bias[y.columns])
 
     def dense(self) -> Array:
-        shape = self.active.x.shape[0], self.active.edges.shape[1]
+        shape = self.active.x.shape[0], self.active.out
         y: Array = np.full(shape, self.s.identity, dtype=self.active.values.dtype, order="F")
         if self.bias is not None and not self.everywhere:
             reached = self.sparse()
@@ -127,7 +127,7 @@ class _Forward:
             positions, dw = positions[some], dw[some]
         ordinary = s.name == "plus_times"
         probed = (active.x, dy) if ordinary else ()
-        gradients["weights"] = ActiveGradient(positions, dw, active.edges.nnz, *probed)
+        gradients["weights"] = ActiveGradient(positions, dw, active.nnz, *probed)
         if self.bias is not None:
             gradients["bias"] = self._bias_gradient(y, share)
         return (active.x.with_values(dx) if inputs else None), gradients

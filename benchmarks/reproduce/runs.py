@@ -124,7 +124,7 @@ def _done(path: Path) -> set[str]:
 
 KEYS = (
     *("script", "data", "method", "sparsity", "epochs", "rows", "seed"),
-    *("start", "wire", "allocation", "normalize"),
+    *("start", "wire", "allocation", "normalize", "width"),
 )
 
 
