@@ -211,11 +211,14 @@ class SparseRows:
         array([[0., 5.],
                [3., 0.]])
         """
-        ends = np.concatenate([[0], np.cumsum(keep)])
-        return SparseRows(ends[self.starts], self.columns[keep], self.values[keep], self.shape)
+        at = np.flatnonzero(keep)
+        starts = np.searchsorted(at, self.starts)
+        return SparseRows(starts, self.columns[at], self.values[at], self.shape)
 
     def take(self, rows: Any) -> SparseRows:
         """Return these rows, a slice or an array of row numbers, in the order given.
+
+        Raises ArgumentError where one is not there.
 
         Examples
         --------
@@ -224,7 +227,12 @@ class SparseRows:
         array([[3., 0.],
                [1., 5.]])
         """
-        picked = np.arange(self.shape[0])[rows]
+        try:
+            picked = np.arange(self.shape[0])[rows]
+        except (IndexError, TypeError, ValueError):
+            picked = np.empty(())
+        if picked.ndim != 1:
+            raise ArgumentError("rows", f"a slice or numbers of {self.shape[0]} rows", repr(rows))
         sizes = np.diff(self.starts)[picked]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         at = np.repeat(self.starts[:-1][picked] - starts[:-1], sizes) + np.arange(starts[-1])
@@ -280,11 +288,11 @@ def stored(x: Any) -> Array:
 def _of_graphblas(cls: type[SparseRows], matrix: Any, where: str) -> SparseRows:
     if isinstance(matrix, TransposedMatrix):
         matrix = matrix.new()
+    _check_numbers(where, matrix.dtype.np_type)
     parts = matrix.ss.export("csr", sort=True)
     values = parts["values"]
     if parts["is_iso"]:
         values = np.broadcast_to(values, parts["col_indices"].shape).copy()
-    _check_numbers(where, values.dtype)
     starts, columns = (parts[k].astype(np.int64) for k in ("indptr", "col_indices"))
     return cls(starts, columns, np.ascontiguousarray(values), (matrix.nrows, matrix.ncols))
 

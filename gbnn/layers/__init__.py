@@ -17,10 +17,12 @@ from gbnn.layers.chain import Chain, Concatenate, Parallel, Residual
 from gbnn.layers.dense import Dense
 from gbnn.layers.dropout import Dropout
 from gbnn.layers.init import Initializer, glorot, he, normal, uniform, zeros
+from gbnn.layers.kwinners import KWinners
 from gbnn.layers.layer import Gradients, Layer, Parameter, Pullback, as_activations, as_batch
 from gbnn.layers.linear import Linear
 from gbnn.layers.normalize import BatchNorm, LayerNorm
 from gbnn.layers.reserve import ReserveLinear
+from gbnn.layers.threshold import Threshold
 
 __all__ = [
     "Activation",
@@ -34,6 +36,7 @@ __all__ = [
     "Gradients",
     "Identity",
     "Initializer",
+    "KWinners",
     "Layer",
     "LayerNorm",
     "LeakyRelu",
@@ -48,6 +51,7 @@ __all__ = [
     "Silu",
     "Softplus",
     "Tanh",
+    "Threshold",
     "activation",
     "as_activations",
     "as_batch",

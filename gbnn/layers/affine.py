@@ -7,7 +7,17 @@ from typing import Any, Self
 import numpy as np
 
 from gbnn.errors import ArgumentError, check_finite, check_int, check_real
-from gbnn.layers.layer import Gradients, Layer, Pullback, as_batch, as_output_gradient
+from gbnn.layers.layer import (
+    Activations,
+    Gradients,
+    Layer,
+    Pullback,
+    as_activations,
+    as_batch,
+    as_output_gradient,
+)
+from gbnn.layers.sparse import through_dense
+from gbnn.rows import SparseRows
 from gbnn.weights import real_dtype
 
 __all__ = ["Affine"]
@@ -77,16 +87,19 @@ class Affine(Layer):
             raise ArgumentError("scale", "numbers other than 0, to be undone", 0)
         return Affine(self.scale.size, 1 / self.scale, -self.shift / self.scale, dtype=self._dtype)
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
-        """Compute ``x · scale + shift``; see `Layer.forward`."""
-        x = as_batch("Affine.forward x", x, self.in_features, self._dtype)
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Activations, Pullback]:
+        """Compute ``x · scale + shift``; see `Layer.forward`. A sparse `x` becomes dense by the shift."""
+        where = "Affine.forward x"
+        x = as_activations(where, x, self.in_features, self._dtype)
+        if isinstance(x, SparseRows):
+            return through_dense(self, where, x, training=training, why="a shift makes it dense")
         scale = self.scale.copy()
         with np.errstate(all="ignore"):  # training itself looks for what is not finite
             y = x * scale
             y += self.shift
         shape = y.shape
 
-        def pullback(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+        def pullback(dy: Any, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
             dy = as_output_gradient("Affine.pullback dy", dy, shape, self._dtype)
             with np.errstate(all="ignore"):
                 return (dy * scale if inputs else None), {}

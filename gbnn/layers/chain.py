@@ -1,27 +1,29 @@
-"""Layers made of layers: `Chain`, `Residual`, `Parallel` (outputs added), `Concatenate` (side by side)."""
+"""Layers made of layers: `Chain`, `Residual`, `Parallel` (outputs added), `Concatenate` (side by side).
+
+All pass sparse activations on as they come. A sum is sparse where all its terms are; columns set side by side
+are sparse where any of them are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from gbnn.errors import ArgumentError, KindError
-from gbnn.layers.layer import Gradients, Layer, Pullback, as_batch, as_output_gradient
+from gbnn.layers.combine import added, parted, side_by_side
+from gbnn.layers.layer import Activations, Gradients, Layer, Pullback, as_activations, values_of_gradient
+from gbnn.layers.sparse import checked_gradient
+from gbnn.rows import SparseRows
 
 __all__ = ["Chain", "Concatenate", "Parallel", "Residual"]
-
-Array = np.ndarray[Any, Any]
 
 
 def _named(prefix: str, gradients: Gradients) -> Gradients:
     return {f"{prefix}.{name}": gradient for name, gradient in gradients.items()}
 
 
-def _sum(a: Array, b: Array) -> Array:
-    with np.errstate(all="ignore"):  # training itself looks for what is not finite
-        return a + b
+def _pattern(y: Activations) -> SparseRows | None:
+    return y if isinstance(y, SparseRows) else None
 
 
 class _Container(Layer):
@@ -103,14 +105,14 @@ class Chain(_Container):
             width = layer.width_after(width)
         return width
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Activations, Pullback]:
         """Compute the layers in turn; see `Layer.forward`."""
         pullbacks: list[Pullback] = []
         for layer in self.layers:
             x, pullback = layer.forward(x, training=training)
             pullbacks.append(pullback)
 
-        def back(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+        def back(dy: Any, *, inputs: bool = True) -> tuple[Activations | None, Gradients]:
             # Without dx the work ends at the first layer that has parameters.
             count = len(pullbacks)
             first = 0 if inputs else next((i for i in range(count) if self.layers[i].parameters()), count)
@@ -143,19 +145,21 @@ class Residual(_Container):
             raise ArgumentError("Residual", equal, f"{after} for {width}")
         self.in_features = self.out_features = inner.in_features
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Activations, Pullback]:
         """Compute ``x + inner(x)``; see `Layer.forward`."""
-        x = as_batch("Residual.forward x", x, self.in_features)
+        x = as_activations("Residual.forward x", x, self.in_features)
         inner, pullback = self.layers[0].forward(x, training=training)
         if inner.shape != x.shape:
             raise ArgumentError("Residual.forward", f"an inner output of shape {x.shape}", inner.shape)
-        y = _sum(x.astype(inner.dtype, copy=False), inner)
-        shape, dtype = y.shape, y.dtype
+        y = added(x if x.dtype == inner.dtype else x.astype(inner.dtype), inner)
+        shape, dtype, pattern, active = y.shape, y.dtype, _pattern(y), _pattern(x)
 
-        def back(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
-            dy = as_output_gradient("Residual.pullback dy", dy, shape, dtype)
+        def back(dy: Any, *, inputs: bool = True) -> tuple[Activations | None, Gradients]:
+            dy = checked_gradient("Residual.pullback dy", dy, shape, dtype, pattern)
             dx, gradients = pullback(dy, inputs=inputs)
-            return (_sum(dx, dy) if inputs else None), _named("0", gradients)
+            if inputs and active is not None:
+                dy = active.with_values(values_of_gradient("Residual.pullback dy", dy, active))
+            return (added(dx, dy) if inputs else None), _named("0", gradients)
 
         return y, back
 
@@ -169,21 +173,22 @@ class _Branches(_Container):
         self.in_features = _agreed(type(self).__name__, "in_features", widths)
         self.out_features = self.width_after(self.in_features)
 
-    def _run(self, x: Array, training: bool) -> tuple[list[Array], list[Pullback]]:
-        x = as_batch(f"{type(self).__name__}.forward x", x, self.in_features)
+    def _run(self, x: Activations, training: bool) -> tuple[list[Activations], list[Pullback]]:
         both = [layer.forward(x, training=training) for layer in self.layers]
         return [y for y, _ in both], [pullback for _, pullback in both]
 
 
-def _gather(pullbacks: list[Pullback], parts: list[Array], inputs: bool) -> tuple[Array | None, Gradients]:
+def _gather(
+    pullbacks: list[Pullback], parts: list[Activations], inputs: bool
+) -> tuple[Activations | None, Gradients]:
     """Pull each branch's part of dy back and add up what reaches the shared input."""
-    dx: Array | None = None
+    dx: Activations | None = None
     gradients: Gradients = {}
     for i, (pullback, part) in enumerate(zip(pullbacks, parts, strict=True)):
         one, own = pullback(part, inputs=inputs)
         gradients |= _named(str(i), own)
         if inputs:
-            dx = one if dx is None else _sum(dx, one)
+            dx = one if dx is None else added(dx, one)
     return dx, gradients
 
 
@@ -206,18 +211,19 @@ class Parallel(_Branches):
         """Return how wide the output is; see `Layer.width_after`."""
         return _agreed("Parallel", "out_features", (layer.width_after(width) for layer in self.layers))
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Activations, Pullback]:
         """Compute the sum of the branches; see `Layer.forward`."""
+        x = as_activations("Parallel.forward x", x, self.in_features)
         outputs, pullbacks = self._run(x, training)
         y = outputs[0]
         for other in outputs[1:]:
             if other.shape != y.shape:
                 raise ArgumentError("Parallel.forward", f"branches of shape {y.shape}", other.shape)
-            y = _sum(y, other)
-        shape, dtype = y.shape, y.dtype
+            y = added(y, other)
+        shape, dtype, pattern = y.shape, y.dtype, _pattern(y)
 
-        def back(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
-            dy = as_output_gradient("Parallel.pullback dy", dy, shape, dtype)
+        def back(dy: Any, *, inputs: bool = True) -> tuple[Activations | None, Gradients]:
+            dy = checked_gradient("Parallel.pullback dy", dy, shape, dtype, pattern)
             return _gather(pullbacks, [dy] * len(pullbacks), inputs)
 
         return y, back
@@ -239,15 +245,16 @@ class Concatenate(_Branches):
         widths = [w for layer in self.layers if (w := layer.width_after(width)) is not None]
         return sum(widths) if len(widths) == len(self.layers) else None
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Activations, Pullback]:
         """Compute the branches and join their columns; see `Layer.forward`."""
+        x = as_activations("Concatenate.forward x", x, self.in_features)
         outputs, pullbacks = self._run(x, training)
-        ends = np.cumsum([y.shape[1] for y in outputs])[:-1]
-        y = np.asfortranarray(np.concatenate(outputs, axis=1))
-        shape, dtype = y.shape, y.dtype
+        widths = [y.shape[1] for y in outputs]
+        y = side_by_side(outputs)
+        shape, dtype, pattern = y.shape, y.dtype, _pattern(y)
 
-        def back(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
-            dy = as_output_gradient("Concatenate.pullback dy", dy, shape, dtype)
-            return _gather(pullbacks, np.split(dy, ends, axis=1), inputs)
+        def back(dy: Any, *, inputs: bool = True) -> tuple[Activations | None, Gradients]:
+            dy = checked_gradient("Concatenate.pullback dy", dy, shape, dtype, pattern)
+            return _gather(pullbacks, parted(dy, widths), inputs)
 
         return y, back

@@ -6,10 +6,20 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from gbnn.errors import ArgumentError, KindError, check_finite, check_int, generator
 from gbnn.layers.init import Initializer, drawn, he
-from gbnn.layers.layer import Gradients, Layer, Parameter, Pullback, as_batch, as_output_gradient
+from gbnn.layers.layer import (
+    Activations,
+    Gradients,
+    Layer,
+    Parameter,
+    Pullback,
+    as_activations,
+    as_output_gradient,
+)
+from gbnn.rows import SparseRows
 from gbnn.semirings.semiring import fit
 from gbnn.weights import real_dtype
 
@@ -20,6 +30,8 @@ Array = np.ndarray[Any, Any]
 
 class Dense(Layer):
     """``y = x W + bias`` with a full array W: the interface of `Linear`, computed by BLAS.
+
+    Of a sparse batch only the active entries are read, at O(active entries x out); y is dense.
 
     Parameters
     ----------
@@ -76,23 +88,29 @@ class Dense(Layer):
         """Every place holds a weight."""
         return int(self.weights.size)
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Activations, Pullback]:
         """Compute ``x W + bias``; see `Layer.forward`."""
-        x = as_batch("Dense.forward x", x, self.in_features, self.weights.dtype)
+        x = as_activations("Dense.forward x", x, self.in_features, self.weights.dtype)
+        sparse = isinstance(x, SparseRows)
+        by_row = _product_form(x) if isinstance(x, SparseRows) else x
         with np.errstate(all="ignore"):  # training itself looks for what is not finite
             # Transposed twice: BLAS then writes the Fortran order that every activation has.
-            y = (self.weights.T @ x.T).T
+            y = np.asfortranarray(by_row @ self.weights) if sparse else (self.weights.T @ x.T).T
             if self.bias is not None:
                 y += self.bias
         shape, dtype = y.shape, y.dtype
 
-        def pullback(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+        def pullback(dy: Any, *, inputs: bool = True) -> tuple[Activations | None, Gradients]:
             dy = as_output_gradient("Dense.pullback dy", dy, shape, dtype)
             with np.errstate(all="ignore"):
-                gradients = {"weights": x.T @ dy}
+                gradients = {"weights": by_row.T @ dy}
                 if self.bias is not None:
                     gradients["bias"] = dy.sum(axis=0)
-                return ((self.weights @ dy.T).T if inputs else None), gradients
+                if not inputs:
+                    return None, gradients
+                if isinstance(x, SparseRows):
+                    return x.with_values(_row_products(dy, self.weights, x)), gradients
+                return (self.weights @ dy.T).T, gradients
 
         return y, pullback
 
@@ -118,3 +136,19 @@ class Dense(Layer):
 
     def __repr__(self) -> str:
         return f"Dense({self.in_features} x {self.out_features}{'' if self.bias is None else ', bias'})"
+
+
+def _product_form(x: SparseRows) -> Any:
+    """Return the batch as SciPy multiplies it, on the same memory."""
+    return sp.csr_array((x.values, x.columns, x.starts), shape=x.shape)
+
+
+def _row_products(dy: Array, weights: Array, x: SparseRows) -> Array:
+    """Return ``dy Wᵀ`` at the active entries of `x`, in blocks that stay in cache."""
+    dx: Array = np.empty(x.nnz, dtype=dy.dtype)
+    rows, by_row = x.rows, np.ascontiguousarray(dy)
+    step = max(1, 2**16 // weights.shape[1])
+    for low in range(0, x.nnz, step):
+        part = slice(low, low + step)
+        np.einsum("eo,eo->e", by_row[rows[part]], weights[x.columns[part]], out=dx[part])
+    return dx

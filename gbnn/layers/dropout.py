@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from gbnn.errors import ArgumentError, check_float, check_int
-from gbnn.layers.layer import Array, Gradients, Layer, Pullback, as_batch, as_output_gradient
+from gbnn.layers.layer import (
+    Activations,
+    Array,
+    Gradients,
+    Layer,
+    Pullback,
+    as_activations,
+    values_of_gradient,
+)
+from gbnn.layers.sparse import checked_gradient, spread
+from gbnn.rows import SparseRows
 
 __all__ = ["Dropout"]
 
@@ -16,6 +26,8 @@ class Dropout(Layer):
     """Set each entry to zero with probability `rate` in training, and scale the others by ``1 / (1 - rate)``.
 
     The expected output is the input, so evaluation passes the batch through unchanged ("inverted" dropout).
+    Of a sparse batch only active entries are drawn for, and those dropped become absent; before the first
+    layer this is dropout of features.
 
     Source: Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov, "Dropout: a simple way to prevent
     neural networks from overfitting", JMLR 15, 2014.
@@ -82,19 +94,19 @@ class Dropout(Layer):
     def __repr__(self) -> str:
         return f"Dropout(rate={self.rate!r})"
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Activations, Pullback]:
         """Drop entries in training, pass the batch through otherwise.
 
         Parameters
         ----------
-        x : ndarray, shape (batch, features)
+        x : ndarray or anything sparse, shape (batch, features)
             float32 and float64 are kept, other real dtypes become float32.
         training : bool
             Whether to drop; each call draws a new mask.
 
         Returns
         -------
-        y : ndarray, shape (batch, features), Fortran order
+        y : ndarray, Fortran order, or SparseRows, as x is; shape (batch, features)
             In evaluation `x` itself, where it needs no conversion.
         pullback : Pullback
             Applies the same mask. Its gradients are empty: there are no parameters.
@@ -104,25 +116,52 @@ class Dropout(Layer):
         ArgumentError, KindError
             If `x` is not a batch of real numbers; likewise for `dy` in the pullback.
         """
-        x = as_batch("Dropout.forward x", x)
+        x = as_activations("Dropout.forward x", x)
+        drops = training and self.rate > 0
+        return self._on_entries(x, drops) if isinstance(x, SparseRows) else self._on_array(x, drops)
+
+    def _on_array(self, x: Array, drops: bool) -> tuple[Array, Pullback]:
         shape, dtype = x.shape, x.dtype
         keep: Array | None = None
         y = x
-        if training and self.rate > 0:
+        if drops:
             # Drawn by feature, so that the mask is in Fortran order as the batch is; a bool, a byte an entry.
             drawn = self.generator.random(shape[::-1], dtype=np.float32)
             keep = drawn.transpose() >= self.rate
             y = self._masked(x, keep)
 
-        def pullback(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+        def pullback(dy: Any, *, inputs: bool = True) -> tuple[Activations | None, Gradients]:
             if not inputs:
                 return None, {}
-            dy = as_output_gradient("Dropout.pullback dy", dy, shape, dtype)
-            return (dy if keep is None else self._masked(dy, keep)), {}
+            dy = checked_gradient("Dropout.pullback dy", dy, shape, dtype)
+            if keep is None:
+                return dy, {}
+            if isinstance(dy, SparseRows):
+                return dy.with_values(self._masked(dy.values, keep[dy.rows, dy.columns])), {}
+            return self._masked(dy, keep), {}
 
         return y, pullback
 
-    def _masked(self, array: Array, keep: Array) -> Array:
+    def _on_entries(self, x: SparseRows, drops: bool) -> tuple[SparseRows, Pullback]:
+        keep: Array | None = None
+        y = x
+        if drops:
+            keep = self.generator.random(x.nnz, dtype=np.float32) >= self.rate
+            keep |= ~np.isfinite(x.values)  # these must show
+            y = x.where(keep)
+            y = y.with_values(self._masked(y.values, np.True_))
+
+        def pullback(dy: Any, *, inputs: bool = True) -> tuple[SparseRows | None, Gradients]:
+            if not inputs:
+                return None, {}
+            values = values_of_gradient("Dropout.pullback dy", dy, y)
+            if keep is not None:
+                values = spread(self._masked(values, np.True_), keep)
+            return x.with_values(values), {}
+
+        return y, pullback
+
+    def _masked(self, array: Array, keep: Any) -> Array:
         # Multiplied, not assigned: NaN in a dropped entry stays NaN, and shows.
         with np.errstate(all="ignore"):
             kept: Array = array * keep

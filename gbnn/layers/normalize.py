@@ -12,7 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gbnn.errors import ArgumentError, check_float, check_int
-from gbnn.layers.layer import Array, Gradients, Layer, Parameter, Pullback, as_batch, as_output_gradient
+from gbnn.layers.active_norm import normalized_entries
+from gbnn.layers.layer import (
+    Activations,
+    Array,
+    Gradients,
+    Layer,
+    Parameter,
+    Pullback,
+    as_activations,
+    as_output_gradient,
+)
+from gbnn.layers.sparse import through_dense
+from gbnn.rows import SparseRows
 from gbnn.weights import real_dtype
 
 __all__ = ["BatchNorm", "LayerNorm"]
@@ -48,7 +60,7 @@ class _Normalization(Layer):
 
     def __init__(self, features: int, epsilon: float, dtype: Any) -> None:
         name = type(self).__name__
-        self.in_features = self.out_features = check_int(f"{name} features", features, 1)
+        self.in_features = self.out_features = check_int(f"{name} features", features, 1, 2**31)
         self.dtype = real_dtype(f"{name} dtype", dtype)
         # Less than the least normal number would make 1 / sqrt(variance + epsilon) useless, or infinite.
         self.epsilon = check_float(f"{name} epsilon", epsilon, float(np.finfo(self.dtype).tiny))
@@ -68,7 +80,9 @@ class LayerNorm(_Normalization):
     """Bring the features of each sample to mean 0 and variance 1, then scale and shift each feature.
 
     ``y = scale (x - mean) / sqrt(variance + epsilon) + shift``, mean and (biased) variance over the features
-    of the sample; the same in training and evaluation.
+    of the sample; the same in training and evaluation. Of sparse activations they are over the sample's
+    active entries alone, and only these are scaled and shifted: another function than that of the same batch
+    as an array, where zeros count.
 
     Source: Ba, Kiros and Hinton, "Layer normalization", arXiv:1607.06450.
 
@@ -103,19 +117,19 @@ class LayerNorm(_Normalization):
     def __init__(self, features: int, *, epsilon: float = 1e-5, dtype: Any = np.float32) -> None:
         super().__init__(features, epsilon, dtype)
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Activations, Pullback]:
         """Normalize each row of a batch.
 
         Parameters
         ----------
-        x : ndarray, shape (batch, features)
+        x : ndarray or anything sparse, shape (batch, features)
             Turned into the dtype of the layer.
         training : bool
             Makes no difference.
 
         Returns
         -------
-        y : ndarray, shape (batch, features), Fortran order
+        y : ndarray, Fortran order, or SparseRows, as x is; shape (batch, features)
         pullback : Pullback
             Its gradients are those of `scale` and `shift`.
 
@@ -124,7 +138,9 @@ class LayerNorm(_Normalization):
         ArgumentError, KindError
             If `x` is not a batch of real numbers with that many features; likewise for `dy` in the pullback.
         """
-        x = as_batch("LayerNorm.forward x", x, self.in_features, self.dtype)
+        x = as_activations("LayerNorm.forward x", x, self.in_features, self.dtype)
+        if isinstance(x, SparseRows):
+            return normalized_entries("LayerNorm.pullback dy", x, self.scale, self.shift, self.epsilon)
         dtype = self.dtype
         scale = self.scale.copy()  # the optimizer changes it in place
         with np.errstate(all="ignore"):
@@ -135,7 +151,7 @@ class LayerNorm(_Normalization):
             y: Array = normal * scale
             y += self.shift
 
-        def pullback(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+        def pullback(dy: Any, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
             dy = as_output_gradient("LayerNorm.pullback dy", dy, normal.shape, dtype)
             with np.errstate(all="ignore"):
                 product: Array = dy * normal
@@ -220,12 +236,12 @@ class BatchNorm(_Normalization):
         """Return {"features": ..., "epsilon": ..., "dtype": ..., "momentum": ...}."""
         return {**super().config(), "momentum": self.momentum}
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Activations, Pullback]:
         """Normalize each column of a batch.
 
         Parameters
         ----------
-        x : ndarray, shape (batch, features)
+        x : ndarray or anything sparse, shape (batch, features)
             Turned into the dtype of the layer.
         training : bool
             Whether to use the statistics of the batch, and update the running ones.
@@ -242,7 +258,10 @@ class BatchNorm(_Normalization):
             If `x` is not a batch of real numbers with that many features, or in training has only one row:
             there every feature would become 0. Likewise for `dy` in the pullback.
         """
-        x = as_batch("BatchNorm.forward x", x, self.in_features, self.dtype)
+        x = as_activations("BatchNorm.forward x", x, self.in_features, self.dtype)
+        if isinstance(x, SparseRows):
+            why = "a mean that is not 0 makes it dense"
+            return through_dense(self, "BatchNorm.forward x", x, training=training, why=why)
         if training and x.shape[0] == 1:
             raise ArgumentError("BatchNorm.forward x", "at least two rows in training", "one row")
         with np.errstate(all="ignore"):
@@ -258,7 +277,7 @@ class BatchNorm(_Normalization):
         y: Array = centred * slope.astype(dtype)
         y += (self.shift - rest * slope).astype(dtype)
 
-        def pullback(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+        def pullback(dy: Any, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
             dy = as_output_gradient("BatchNorm.pullback dy", dy, centred.shape, dtype)
             with np.errstate(all="ignore"):
                 dshift: Array = dy.sum(axis=0, dtype=np.float64)
@@ -286,7 +305,7 @@ class BatchNorm(_Normalization):
         y *= slope
         y += self.shift
 
-        def pullback(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+        def pullback(dy: Any, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
             dy = as_output_gradient("BatchNorm.pullback dy", dy, x.shape, dtype)
             with np.errstate(all="ignore"):
                 dscale = inverse * _dot(dy, x - mean, axis=0)

@@ -16,6 +16,8 @@ __all__ = ["Identity", "LeakyRelu", "Relu"]
 class Relu(Activation):
     """The rectifier ``max(x, 0)``; its derivative at 0 is 0.
 
+    Of a sparse batch, entries that are not positive become absent.
+
     Source: Nair and Hinton, "Rectified linear units improve restricted Boltzmann machines", ICML 2010.
 
     Examples
@@ -29,6 +31,8 @@ class Relu(Activation):
     """
 
     reads = "y"
+    keeps_zeros = True
+    drops_zeros = True
 
     def value(self, x: Array) -> Array:
         """Return ``max(x, 0)``."""
@@ -65,6 +69,7 @@ class LeakyRelu(Activation):
     """
 
     reads = "y"  # y has the sign of x, because the slope is positive
+    keeps_zeros = True
 
     def __init__(self, slope: float = 0.01) -> None:
         self.slope = check_float("LeakyRelu slope", slope, 0, 1, open_low=True)
@@ -97,6 +102,7 @@ class Identity(Activation):
     """
 
     reads = ""
+    keeps_zeros = True
 
     def value(self, x: Array) -> Array:
         """Return `x`."""

@@ -10,8 +10,17 @@ import numpy as np
 from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, KindError, check_float, check_int, generator
 from gbnn.layers.init import drawn, he
-from gbnn.layers.layer import Gradients, Parameter, Pullback, as_batch, as_output_gradient
+from gbnn.layers.layer import (
+    Activations,
+    Gradients,
+    Parameter,
+    Pullback,
+    as_activations,
+    as_output_gradient,
+)
 from gbnn.layers.linear import Linear
+from gbnn.layers.sparse import through_dense
+from gbnn.rows import SparseRows
 from gbnn.sampling import distinct_edges
 from gbnn.semirings import EdgeGradient, plus_times
 from gbnn.weights import Weights
@@ -81,13 +90,20 @@ class ReserveLinear(Linear):
         values = drawn(he, rng, *edges.fans(), weights.dtype)
         return cls(weights, Weights(edges, values), layer.bias, penalty)
 
-    def forward(self, x: Array, *, training: bool = False) -> tuple[Array, Pullback]:
-        """Compute ``x W + bias`` by the forward set alone; the pullback has gradients of both sets."""
-        x = as_batch("ReserveLinear.forward x", x, self.in_features, self.weights.dtype)
+    def forward(self, x: Any, *, training: bool = False) -> tuple[Activations, Pullback]:
+        """Compute ``x W + bias`` by the forward set alone; the pullback has gradients of both sets.
+
+        A sparse `x` is made dense: at most 2**31 places.
+        """
+        where = "ReserveLinear.forward x"
+        x = as_activations(where, x, self.in_features, self.weights.dtype)
+        if isinstance(x, SparseRows):
+            why = "the gradient of the reserve reads it as an array"
+            return through_dense(self, where, x, training=training, why=why)
         y, inner = self.semiring.product(x, self.weights, self.bias)
         shape, reserve = y.shape, self.reserve.edges
 
-        def pullback(dy: Array, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
+        def pullback(dy: Any, *, inputs: bool = True) -> tuple[Array | None, Gradients]:
             dy = as_output_gradient("ReserveLinear.pullback dy", dy, shape, x.dtype)
             dx, gradients = inner(dy, inputs=inputs)
             gradients["reserve"] = EdgeGradient(x, dy, reserve)

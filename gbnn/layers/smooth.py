@@ -25,6 +25,8 @@ class Gelu(Activation):
     array([[-0.1587,  0.    ,  0.8413]])
     """
 
+    keeps_zeros = True
+
     def value(self, x: Array) -> Array:
         """Return ``x Phi(x)``."""
         y: Array = ndtr(x)
@@ -61,6 +63,8 @@ class Silu(Activation):
     array([[-0.2689,  0.    ,  0.7311]])
     """
 
+    keeps_zeros = True
+
     def value(self, x: Array) -> Array:
         """Return ``x sigmoid(x)``."""
         y = _sigmoid(x)
@@ -89,6 +93,7 @@ class Tanh(Activation):
     """
 
     reads = "y"
+    keeps_zeros = True
 
     def value(self, x: Array) -> Array:
         """Return ``tanh(x)``."""

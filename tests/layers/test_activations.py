@@ -15,6 +15,7 @@ from support.adjoint import check_layer_pullback
 
 from gbnn.errors import ArgumentError, GbnnError, KindError
 from gbnn.layers.activations import ACTIVATIONS, Activation, Gelu, Identity, LeakyRelu, Relu, activation
+from gbnn.rows import SparseRows
 
 NAMES = sorted(ACTIVATIONS)
 REQUIRED = {"relu", "leaky_relu", "gelu", "silu", "tanh", "sigmoid", "softplus", "identity"}
@@ -266,6 +267,49 @@ def test_derivative_that_reads_what_it_said_it_would_not_fails():
     _, pullback = Wrong().forward(GRID)
     with pytest.raises(TypeError):
         pullback(GRID)
+
+
+# -- Sparse activations --------------------------------------------------------------------------------------
+
+
+def test_who_keeps_zeros_is_0_at_0(layer):
+    zero = layer.forward(np.zeros((1, 1)))[0][0, 0]
+    assert layer.keeps_zeros == (zero == 0)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if ACTIVATIONS[n]().keeps_zeros])
+def test_sparse_values_are_those_of_the_entries(name):
+    numbers = np.concatenate([GRID.ravel(), [0.0, -0.0]])
+    x = SparseRows(np.array([0, 42]), np.arange(42) * 2**54, numbers, (1, 2**60))
+    y, pullback = activation(name).forward(x)
+    expected, back = activation(name).forward(numbers[None])
+    np.testing.assert_array_equal(y.onto(x), expected[0])
+    dy = np.linspace(-1, 1, 42)
+    dx, _ = pullback(x.with_values(dy))
+    assert dx.columns is x.columns
+    stay = expected[0] != 0 if name == "relu" else np.ones(42, dtype=bool)
+    np.testing.assert_array_equal(dx.values[stay], back(dy[None])[0][0][stay])
+    np.testing.assert_array_equal(dx.values[~stay], 0)
+    assert y.same_pattern(x) == (name != "relu")
+
+
+def test_relu_makes_sparse_activations_sparser():
+    x = SparseRows.from_dense([[1.0, -1.0, np.nan, 0.0], [0.0, -2.0, 0.0, 0.0]])
+    y, _ = Relu().forward(x)
+    assert y.starts.tolist() == [0, 2, 2]
+    assert y.columns.tolist() == [0, 2]
+    positive = x.where(x.values > 0)
+    assert Relu().forward(positive)[0].columns is positive.columns
+
+
+def test_a_sparse_gradient_of_a_dense_batch_stays_sparse(layer):
+    _, pullback = layer.forward(GRID)
+    dy = np.where(np.random.default_rng(0).random(GRID.shape) < 0.3, 2.0, 0.0)
+    rows = SparseRows.from_dense(dy)
+    dx, _ = pullback(rows)
+    assert isinstance(dx, SparseRows)
+    assert dx.columns is rows.columns
+    np.testing.assert_array_equal(dx.to_dense(), pullback(dy)[0])
 
 
 # -- Bad arguments -------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.layer_table import as_array
 
 from gbnn.errors import ArgumentError, GbnnError, KindError
 from gbnn.layers import (
@@ -15,13 +16,18 @@ from gbnn.layers import (
     Dense,
     Dropout,
     Identity,
+    KWinners,
     Layer,
     Linear,
     Parallel,
     Relu,
     Residual,
+    Sigmoid,
+    Softplus,
     Tanh,
+    Threshold,
 )
+from gbnn.rows import SparseRows
 
 CONTAINERS = [Chain, Parallel, Concatenate]
 
@@ -71,6 +77,13 @@ class Widening(Layer):
 
     def forward(self, x, *, training=False):
         return np.hstack([x, x]), None
+
+
+class Widening2(Widening):
+    """The same with sparse activations."""
+
+    def forward(self, x, *, training=False):
+        return SparseRows(x.starts, x.columns, x.values, (x.shape[0], 2 * x.shape[1])), None
 
 
 # -- What they compute ---------------------------------------------------------------------------------------
@@ -151,6 +164,58 @@ def test_a_layer_around_another_is_described_by_what_it_holds_itself():
     assert [line.split()[0] for line in lines] == ["layer", "0", "0.inner", "total"]
     assert lines[1].split()[-1] == str(net[0].scale.nbytes)
     assert net.nbytes == net[0].scale.nbytes + net[0].inner.nbytes
+
+
+# -- Sparse activations --------------------------------------------------------------------------------------
+
+
+def test_sums_are_sparse_where_all_terms_are():
+    x = np.array([[1.0, -2, 0, 3], [0, 0, -1, 0]])
+    rows = SparseRows.from_dense(x)
+    for layer, sparse in (
+        (Residual(KWinners(1)), True),
+        (Residual(Sigmoid()), False),
+        (Parallel(KWinners(1), Tanh()), True),
+        (Parallel(KWinners(1), Softplus()), False),
+    ):
+        y, pullback = layer.forward(rows)
+        assert isinstance(y, SparseRows) == sparse
+        dy = np.arange(8.0).reshape(2, 4)
+        dx, _ = pullback(dy)
+        assert dx.columns is rows.columns
+        expected = layer.forward(x)[1](dy)[0]
+        np.testing.assert_allclose(dx.values, as_array(expected)[rows.rows, rows.columns])
+    assert isinstance(Residual(KWinners(1)).forward(x)[0], np.ndarray)
+
+
+def test_a_sum_of_0_is_an_entry_and_has_a_gradient():
+    class Minus(Spy):
+        def forward(self, x, *, training=False):
+            return x.with_values(-x.values), lambda dy, *, inputs=True: (dy.with_values(-dy.values), {})
+
+    rows = SparseRows.from_dense([[1.0, 0, 2.0]])
+    y, pullback = Residual(Chain(Minus(), KWinners(1))).forward(rows)
+    assert y.values.tolist() == [0, 2]
+    assert pullback(np.array([[3.0, 5, 7]]))[0].values.tolist() == [0, 7]
+
+
+def test_columns_side_by_side_are_sparse_where_any_are():
+    rows = SparseRows(np.array([0, 1]), np.array([2**58]), np.array([3.0]), (1, 2**59))
+    wide = Concatenate(Identity(), Chain(Threshold(1.0), Tanh()))
+    y, pullback = wide.forward(rows)
+    assert y.shape == (1, 2**60)
+    assert y.columns.tolist() == [2**58, 2**58 + 2**59]
+    assert pullback(y.with_values(np.array([1.0, 0.0])))[0].values.tolist() == [1]
+    with pytest.raises(ArgumentError, match=r"Concatenate\.forward"):
+        Concatenate(Identity(), wide).forward(rows)
+
+
+def test_shapes_that_differ_are_refused():
+    rows = SparseRows.from_dense([[1.0, 0, 2.0]])
+    with pytest.raises(ArgumentError, match="Residual"):
+        Residual(Widening2()).forward(rows)
+    with pytest.raises(ArgumentError, match="Parallel"):
+        Parallel(Identity(), Widening2()).forward(rows)
 
 
 # -- Widths --------------------------------------------------------------------------------------------------

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.memory import peak_while
 
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.layers import Dense, Linear, glorot, he, zeros
+from gbnn.rows import SparseRows
 
 
 def batch(*shape, dtype=np.float64, seed=0):
@@ -129,3 +131,40 @@ def test_bad_arguments(arguments, where, kind):
 def test_bad_arguments_of_random(change, where):
     with pytest.raises(GbnnError, match=f"^{where}: expected"):
         Dense.random(**{"in_features": 3, "out_features": 2} | change)
+
+
+# -- Sparse activations --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_sparse_batch_is_never_made_dense(dtype):
+    rng = np.random.default_rng(0)
+    layer = Dense.random(200_000, 3, dtype=dtype)
+    columns = np.sort(rng.choice(200_000, (64, 20), replace=False), axis=1)
+    x = SparseRows(
+        np.arange(65) * 20, columns.ravel(), rng.standard_normal(1280).astype(dtype), (64, 200_000)
+    )
+
+    def step():
+        y, pullback = layer.forward(x)
+        return y, *pullback(np.ones((64, 3)))
+
+    peak, (y, dx, gradients) = peak_while(step)
+    assert peak < 2 * layer.weights.nbytes + 1_000_000  # the gradient of the weights; x as an array is 51 MB
+    assert y.dtype == dx.dtype == gradients["weights"].dtype == dtype
+    assert y.flags.f_contiguous
+    expected, back = layer.forward(x.take(slice(0, 4)).to_dense())
+    np.testing.assert_allclose(y[:4], expected, rtol=1e-5, atol=1e-5)
+    some = x.take(slice(0, 4))
+    np.testing.assert_allclose(
+        dx.take(slice(0, 4)).values, back(np.ones((4, 3)))[0][some.rows, some.columns], rtol=1e-5
+    )
+
+
+def test_dx_in_more_than_one_block():
+    rng = np.random.default_rng(0)
+    layer = Dense.random(50, 40_000, dtype=np.float64)
+    x = rng.standard_normal((3, 50))
+    dy = np.asfortranarray(rng.standard_normal((3, 40_000)))
+    dx = layer.forward(SparseRows.from_dense(x))[1](dy)[0]
+    np.testing.assert_allclose(dx.to_dense(), layer.forward(x)[1](dy)[0], rtol=1e-9)

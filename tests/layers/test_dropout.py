@@ -12,6 +12,7 @@ from support.adjoint import check_layer_pullback
 
 from gbnn.errors import ArgumentError, GbnnError, KindError
 from gbnn.layers.dropout import Dropout
+from gbnn.rows import SparseRows
 
 ONES = np.ones((400, 250), dtype=np.float32, order="F")
 
@@ -226,3 +227,51 @@ def test_what_is_no_batch(x, training):
     for dy in (x, np.ones((1, 3)), np.ones((2, 1))):
         with pytest.raises(GbnnError, match=r"Dropout\.pullback dy"):
             pullback(dy)
+
+
+# -- Sparse activations --------------------------------------------------------------------------------------
+
+
+def sparse_ones(rows=200, entries=50, features=2**60):
+    columns = np.sort(np.random.default_rng(0).integers(0, features, (rows, entries)), axis=1)
+    starts = np.arange(rows + 1) * entries
+    return SparseRows(starts, columns.ravel(), np.ones(rows * entries), (rows, features))
+
+
+def test_sparse_entries_are_dropped_and_the_others_scaled():
+    x = sparse_ones()
+    y, pullback = Dropout(0.25, seed=0).forward(x, training=True)
+    assert isinstance(y, SparseRows)
+    assert abs(y.nnz / x.nnz - 0.75) < 0.02
+    np.testing.assert_allclose(y.values, 4 / 3)
+    np.testing.assert_array_equal(x.onto(y), 1)  # no entry is new
+    dy = y.with_values(np.arange(1.0, y.nnz + 1))
+    dx, gradients = pullback(dy)
+    assert gradients == {}
+    assert dx.columns is x.columns
+    np.testing.assert_allclose(dx.values, dy.onto(x) * (4 / 3))
+
+
+def test_sparse_masks_differ_and_repeat_from_a_saved_state():
+    x, layer = sparse_ones(20), Dropout(0.5, seed=3)
+    layer.forward(x, training=True)
+    again = Dropout(**layer.config())
+    one, other = (made.forward(x, training=True)[0] for made in (layer, again))
+    assert one.same_pattern(other)
+    assert not layer.forward(x, training=True)[0].same_pattern(one)
+
+
+def test_sparse_batch_passes_outside_of_training():
+    x = sparse_ones(3)
+    for rate, training in ((0.5, False), (0.0, True)):
+        y, pullback = Dropout(rate, seed=0).forward(x, training=training)
+        assert y is x
+        np.testing.assert_array_equal(pullback(y)[0].values, 1)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_sparse_entries_that_are_not_finite_are_never_dropped(bad):
+    x = sparse_ones(1)
+    x.values[::2] = bad
+    y, _ = Dropout(0.9, seed=0).forward(x, training=True)
+    assert (~np.isfinite(y.values)).sum() == 25

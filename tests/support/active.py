@@ -1,65 +1,60 @@
-"""Products with sparse rows as they are defined, active edge by active edge."""
+"""Sparse batches for rewiring: drawn by hypothesis, as layers of any width and as a dense twin."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
+from gbnn.edges import Edges
 from gbnn.rows import SparseRows
+from gbnn.sampling import distinct_edges
+from gbnn.semirings import ActiveGradient, ActiveProbe, Probe
+from gbnn.topology import Site
+from gbnn.topology.moved import MovedGradient
+from gbnn.weights import Weights
 
 Array = np.ndarray[Any, Any]
+WIDE = 2**60
 
 
-def rows_of(present: Array, values: Array) -> SparseRows:
-    """Make rows of the entries that are `present`, whatever their values are."""
-    rows, columns = np.nonzero(present)
-    starts = np.searchsorted(rows, np.arange(present.shape[0] + 1))
-    return SparseRows(starts, columns.astype(np.int64), values[rows, columns], present.shape)
+def sparse_of(rng: np.random.Generator, rows: int, features: int, entries: int, dtype: Any) -> SparseRows:
+    """Small integers, so that derivatives are exact and tie; some stored zeros, and rows without entries."""
+    dense = np.zeros((rows, features), dtype=dtype)
+    at = rng.permutation(rows * features)[:entries]
+    dense.ravel()[at] = 1
+    made = SparseRows.from_dense(dense)
+    return made.with_values(rng.integers(-2, 3, made.nnz).astype(dtype))
 
 
-def defined_product(semiring, x: SparseRows, weights, bias=None) -> dict[tuple[int, int], float]:
-    """Return (row, output) -> value where an active edge leads; a bias is the edge of every output."""
-    add, multiply = semiring.add.py_func, semiring.multiply.py_func
-    y: dict[tuple[int, int], float] = {}
-    if bias is not None:
-        y = {(b, j): bias[j] for b in range(x.shape[0]) for j in range(weights.out_features)}
-    for b, i, value in zip(x.rows.tolist(), x.columns.tolist(), x.values, strict=True):
-        for source, j, w in zip(*weights.to_coo(), strict=True):
-            if source == i:
-                term = multiply(value, w)
-                y[b, int(j)] = x.dtype.type(add(y.get((b, int(j)), semiring.identity), term))
-    return y
+def spread(rows: SparseRows, to: Array, features: int) -> SparseRows:
+    """The same entries at other, ascending, numbers of a wider side."""
+    return SparseRows(rows.starts, to[rows.columns], rows.values, (rows.shape[0], features))
 
 
-def defined_adjoint(semiring, x: SparseRows, weights, bias, y, dy) -> tuple[Array, Array, Array | None]:
-    """Return dx of each entry, dw and the bias's gradient; `y` and `dy` map (row, output) to a number."""
-    multiply, partials = semiring.multiply.py_func, semiring.partials.py_func
-    dx, dw = np.zeros(x.nnz), np.zeros(weights.nnz)
-    dbias = None if bias is None else np.zeros(bias.size)
-    edges = [(int(i), int(j), w) for i, j, w in zip(*weights.to_coo(), strict=True)]
-    entries = list(zip(x.rows.tolist(), x.columns.tolist(), x.values, strict=True))
-    for (b, j), out in y.items():
-        if np.isinf(semiring.identity) and np.isinf(out):
-            continue
-        into = [
-            (p, e)
-            for p, (r, i, _) in enumerate(entries)
-            if r == b
-            for e, (s, t, _) in enumerate(edges)
-            if (s, t) == (i, j)
-        ]
-        chosen = bias is not None
-        ties = 1
-        if semiring.selective:
-            into = [(p, e) for p, e in into if x.dtype.type(multiply(entries[p][2], edges[e][2])) == out]
-            chosen = bias is not None and bias[j] == out
-            ties = max(len(into) + chosen, 1)
-        share = dy.get((b, j), 0.0) / ties
-        for p, e in into:
-            by_x, by_w = partials(entries[p][2], edges[e][2], out)
-            dx[p] += share * by_x
-            dw[e] += share * by_w
-        if dbias is not None and chosen:
-            dbias[j] += share * partials(semiring.one, bias[j], out)[1]
-    return dx, dw, dbias
+@st.composite
+def probes(draw: st.DrawFn, most: int = 7) -> tuple[ActiveProbe, Probe, Edges]:
+    """A sparse batch, dy dense or sparse; the same as a dense probe; and edges of the layer."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    batch, rows, columns = draw(st.integers(1, 4)), draw(st.integers(1, most)), draw(st.integers(1, most))
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    x = sparse_of(rng, batch, rows, draw(st.integers(0, batch * rows)), dtype)
+    dy: Any = sparse_of(rng, batch, columns, draw(st.integers(0, batch * columns)), dtype)
+    dense = Probe(x.to_dense(), dy.to_dense())
+    if draw(st.booleans()):
+        dy = dy.to_dense()
+    nnz = draw(st.one_of(st.sampled_from([0, rows * columns]), st.integers(0, rows * columns)))
+    edges, _ = Edges.from_coo(*distinct_edges(rng, (rows, columns), nnz), (rows, columns))
+    return ActiveProbe(x, dy), dense, edges
+
+
+def site_of(probe: ActiveProbe, edges: Edges, values: Any = None) -> Site:
+    """A layer with these edges that has just seen this batch."""
+    values = np.linspace(-1, 1, edges.nnz) if values is None else values
+    weights = Weights(edges, np.asarray(values, dtype=probe.x.dtype))
+    return Site("w", weights, gradient_of(probe, edges))
+
+
+def gradient_of(probe: ActiveProbe, edges: Edges) -> ActiveGradient:
+    return MovedGradient(probe.x, probe.dy, edges)

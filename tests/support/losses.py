@@ -47,6 +47,10 @@ TABLE: dict[str, tuple[losses.Loss, Callable[..., Any]]] = {
     "binary, bool": (losses.binary_cross_entropy, indicators),
     "binary, shares": (losses.binary_cross_entropy, shares),
     "binary, sparse": (losses.binary_cross_entropy, sparse),
+    "binary, a mean over rows": (losses.BinaryCrossEntropy(reduction="rows"), sparse),
+    "multi-label, bool": (losses.multilabel_cross_entropy, indicators),
+    "multi-label, sparse": (losses.multilabel_cross_entropy, sparse),
+    "multi-label, each label 1": (losses.MultiLabelCrossEntropy(normalized=False), indicators),
     "mse": (losses.mse, numbers),
     "huber": (losses.huber, numbers),
     "huber of delta 0.4": (losses.Huber(delta=0.4), numbers),
@@ -54,6 +58,7 @@ TABLE: dict[str, tuple[losses.Loss, Callable[..., Any]]] = {
 DEFAULTS = {
     "cross_entropy": losses.cross_entropy,
     "binary_cross_entropy": losses.binary_cross_entropy,
+    "multilabel_cross_entropy": losses.multilabel_cross_entropy,
     "mse": losses.mse,
     "huber": losses.huber,
     "hinge": losses.hinge,
