@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/hashing.py clinc150_full.json.gz [--workers] [--accuracy]
 
 The data are clinc/oos-eval's: lists of [sentence, intent] named train, val and test. Speeds are in texts,
-tokens or entries a second, medians of alternating runs; `--workers` compares threads and processes on the training
-sentences 20 times over; `--accuracy` trains a linear SVM on character 1-4-grams at 60 and 20 bits.
+tokens or entries a second, medians of alternating runs; `--workers` compares threads and processes on the
+training sentences 20 times over; `--accuracy` trains a linear SVM on character 1-4-grams at 60 and 20 bits.
 """
 
 from __future__ import annotations

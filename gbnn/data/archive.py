@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from gbnn.errors import FileError
 
-__all__ = ["Archive", "read_npy"]
+__all__ = ["Archive", "map_npy", "read_npy"]
 
 Array = np.ndarray[Any, Any]
 
@@ -49,6 +49,42 @@ def read_npy(path: str | Path) -> Array:
             file.seek(0)
             return _read_array(where, file, size)
     except OSError as error:
+        raise FileError(where, "a readable file", error) from None
+
+
+def map_npy(path: str | Path) -> Array:
+    """Map one array of a ``.npy`` file into memory, read-only: only what is looked at is read.
+
+    Raises
+    ------
+    FileError
+        As `read_npy` does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from gbnn.data.archive import map_npy
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder, "x.npy"), [1, 2])
+    ...     map_npy(Path(folder, "x.npy"))
+    array([1, 2])
+    """
+    where = str(path)
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            shape, fortran, dtype = _read_header(where, file, size)
+            if math.prod(shape) == 0:
+                return np.empty(shape, dtype)
+            order: Any = "F" if fortran else "C"
+            mapped = np.memmap(file, dtype, mode="r", offset=file.tell(), shape=shape, order=order)
+            return np.asarray(mapped)
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(where, "a readable file", error) from None
 
 
@@ -166,15 +202,15 @@ def _native(array: Array) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _read_array(where: str, stream: Any, size: int) -> Array:
-    """Read an array in NumPy's format from a seekable stream of `size` bytes."""
+def _read_header(where: str, stream: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header of NumPy's format: shape, whether in Fortran order, dtype; `size` bytes are all."""
     form = np.lib.format
     try:
         version = form.read_magic(stream)
         if version not in ((1, 0), (2, 0)):
             raise FileError(where, "NumPy format 1.0 or 2.0", f"{version[0]}.{version[1]}")
         read_header = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
-        shape, _, dtype = read_header(stream)
+        shape, fortran, dtype = read_header(stream)
         if dtype.hasobject:
             raise FileError(where, "an array without Python objects (they would have to be unpickled)", dtype)
         if min(shape, default=0) < 0:
@@ -182,11 +218,20 @@ def _read_array(where: str, stream: Any, size: int) -> Array:
         length = stream.tell() + math.prod(shape) * dtype.itemsize
         if length != size:
             raise FileError(where, f"{length} bytes for {dtype} of shape {shape}", f"{size} bytes")
-        stream.seek(0)
-        # With the last byte of an archive's entry zipfile compares checksums.
-        array: Array = form.read_array(stream, allow_pickle=False)
-        return _native(array) if dtype.kind in "fiu" else array
+        return shape, fortran, dtype
     except FileError:
         raise
     except Exception as error:  # NumPy's parser, zlib and zipfile share no base for what a foreign file does
         raise FileError(where, "an array in NumPy's format", f"{type(error).__name__}: {error}") from None
+
+
+def _read_array(where: str, stream: Any, size: int) -> Array:
+    """Read an array in NumPy's format from a seekable stream of `size` bytes."""
+    _, _, dtype = _read_header(where, stream, size)
+    try:
+        stream.seek(0)
+        # With the last byte of an archive's entry zipfile compares checksums.
+        array: Array = np.lib.format.read_array(stream, allow_pickle=False)
+    except Exception as error:  # NumPy's parser, zlib and zipfile share no base for what a foreign file does
+        raise FileError(where, "an array in NumPy's format", f"{type(error).__name__}: {error}") from None
+    return _native(array) if dtype.kind in "fiu" else array

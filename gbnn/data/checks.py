@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from gbnn.errors import ArgumentError, KindError, NonFiniteError, check_finite, check_real
 
-__all__ = ["check_csr", "check_values", "real_array", "real_csr"]
+__all__ = ["canonical_csr", "check_csr", "check_values", "is_sparse", "real_array", "real_csr"]
 
 Array = np.ndarray[Any, Any]
 
@@ -82,6 +82,25 @@ def real_csr(where: str, matrix: Any) -> Any:
     if rows.dtype == np.float16:
         return rows.astype(np.float32)
     return rows if rows.dtype.isnative else rows.astype(rows.dtype.newbyteorder("="))
+
+
+def canonical_csr(where: str, matrix: Any, dtype: np.dtype[Any]) -> Any:
+    """Return what `real_csr` does with the columns of each row ascending and no column twice.
+
+    `matrix` stays as it is: where it is not in that order it is copied once, as `dtype`, and duplicates are
+    added up. Its numbers are checked as by `check_csr`.
+    """
+    rows = real_csr(where, matrix)
+    # A new matrix around the same arrays: the other may remember an order it had before it was changed.
+    rows = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+    if not rows.has_canonical_format:
+        check_csr(where, rows, dtype)
+        # Added up as numbers: bool and int8 would not hold the sum.
+        with np.errstate(over="ignore"):
+            rows = rows.astype(dtype, copy=True)
+            rows.sum_duplicates()
+    check_csr(where, rows, dtype)
+    return rows
 
 
 def is_sparse(values: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Samples and targets from files: npz, npy, csv, tsv, svmlight, and pairs of matrices."""
+"""Samples and targets from files: npz, npy, csv, tsv, svmlight and its kin, folders, and pairs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gbnn.data.numpy_files import Records, from_npy, from_npz, from_pair, make_records
+from gbnn.data.csr_folder import MappedRows, is_csr_folder, open_csr, read_about
+from gbnn.data.layout import Known
+from gbnn.data.numpy_files import Records, from_npy, from_npz, from_pair, make_records, target_array
 from gbnn.data.svmlight import read_svmlight
 from gbnn.data.table import read_csv
-from gbnn.errors import ArgumentError, FileError, KindError
+from gbnn.data.targets import Target, from_array
+from gbnn.data.text_blocks import read_header
+from gbnn.errors import ArgumentError, FileError, KindError, check_bool
 
 __all__ = ["Records", "read", "read_records"]
 
@@ -26,6 +30,7 @@ def read(
     target: str | int | bool | None = None,
     classes: Sequence[str] | None = None,
     features: int | None = None,
+    zero_based: bool | None = None,
 ) -> tuple[Any, Any]:
     r"""Read samples and targets from a file.
 
@@ -39,7 +44,11 @@ def read(
           `scipy.sparse.save_npz`: samples without targets.
         - ``.npy``: samples without targets, unless `target` is a column.
         - ``.csv``, ``.tsv``: numbers with or without a header; see `target`.
-        - ``.svm``, ``.svmlight``, ``.libsvm``: ``label index:value ...``, indices from 1 unless there is a 0.
+        - ``.svm``, ``.svmlight``, ``.libsvm``: ``label index:value ...``, indices from 1 unless there is a 0;
+          also compressed: ``.svm.gz``.
+        - ``.txt`` (and those) with a first line ``rows features labels``, then ``label,... index:value ...``,
+          all from 0, as in the Extreme Classification Repository; also compressed: ``.txt.gz``.
+        - a folder that `save_csr` made, all of it (`open_csr` leaves it on disk).
         - a pair ``"X.npz,Y.npz"`` (as a string): a matrix each.
     target : str, int or False, optional
         Text: name or number of the target column (default the last, or none if the file has just `features`
@@ -50,6 +59,9 @@ def read(
         found in the file and sorted. Empty: integers are numbers, not classes.
     features : int, optional
         How many features there must be.
+    zero_based : bool, optional
+        svmlight: whether indices count from 0. None: they do if there is a 0 in the file. A test file without
+        one is read as its training file was by `zero_based=records.zero_based` of `read_records`.
 
     Returns
     -------
@@ -82,7 +94,7 @@ def read(
     >>> x.shape, x.dtype, y
     ((2, 2), dtype('float32'), array([0, 1]))
     """
-    records = read_records(path, target=target, classes=classes, features=features)
+    records = read_records(path, target=target, classes=classes, features=features, zero_based=zero_based)
     return records.x, records.y
 
 
@@ -92,6 +104,7 @@ def read_records(
     target: str | int | bool | None = None,
     classes: Sequence[str] | None = None,
     features: int | None = None,
+    zero_based: bool | None = None,
 ) -> Records:
     """Read all that a file holds: as `read`, with names of classes and a test part.
 
@@ -114,32 +127,79 @@ def read_records(
         raise ArgumentError("target", "a name, a column number, False or None", repr(target))
     if not isinstance(path, (str, Path)):
         raise KindError("path", "a string or Path", type(path).__name__)
+    if zero_based is not None:
+        check_bool("zero_based", zero_based)
     pair = str(path).split(",")
     if len(pair) == 2 and not os.path.exists(path):
         return from_pair(pair[0].strip(), pair[1].strip(), target, classes, features)
+    if is_csr_folder(path):
+        records = _of_folder(path, target, classes)
     # os.path answers False where a Path raises: for names too long or with a NUL inside.
-    if not os.path.isfile(path):
+    elif not os.path.isfile(path):
         other = "a folder" if os.path.isdir(path) else "a pipe or device"
         raise FileError(str(path), "a file", other if os.path.exists(path) else "nothing of that name")
-    whole = Path(path)
-    suffix = whole.suffix.lower()
-    if suffix == ".npz":
-        records = from_npz(whole, target, classes)
-    elif suffix == ".npy":
-        records = from_npy(whole, target, classes)
-    elif suffix in (".csv", ".tsv"):
-        x, found = read_csv(
-            whole, "," if suffix == ".csv" else "\t", target=target, classes=classes, features=features
-        )
-        records = make_records(x, found)
-    elif suffix in SVMLIGHT:
-        if target is not None and target is not False:
-            raise ArgumentError("target", "none: the labels come first in each line", repr(target))
-        # Without a target the labels, which may be placeholders, need not be known classes.
-        x, found = read_svmlight(whole, classes=None if target is False else classes, features=features)
-        records = make_records(x, None if target is False else found)
     else:
-        raise FileError(str(path), f"a file that ends in {', '.join(SUFFIXES)}", repr(suffix))
+        records = _of_file(Path(path), target, classes, features, zero_based)
     if features is not None and records.x.shape[1] != features:
         raise FileError(str(path), f"{features} features", records.x.shape[1])
     return records
+
+
+def _of_file(
+    path: Path,
+    target: Any,
+    classes: Sequence[str] | None,
+    features: int | None,
+    zero_based: bool | None,
+) -> Records:
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return from_npz(path, target, classes)
+    if suffix == ".npy":
+        return from_npy(path, target, classes)
+    if suffix in (".csv", ".tsv"):
+        comma = "," if suffix == ".csv" else "\t"
+        x, found = read_csv(path, comma, target=target, classes=classes, features=features)
+        return make_records(x, found)
+    if suffix == ".gz":
+        suffix = path.with_suffix("").suffix.lower()
+    if suffix in SVMLIGHT or (suffix == ".txt" and read_header(path) is not None):
+        if target is not None and target is not False:
+            raise ArgumentError("target", "none: the labels come first in each line", repr(target))
+        # Without a target the labels, which may be placeholders, need not be known classes.
+        known = None if target is False else classes
+        given = Known(features, known, zero_based)
+        x, found, layout = read_svmlight(path, given, targets=target is not False)
+        return make_records(x, found, zero_based=layout.zero_based)
+    wanted = f"a file that ends in {', '.join(SUFFIXES)}"
+    if suffix == ".txt":
+        wanted += ", or a first line of rows, features and labels"
+    raise FileError(str(path), wanted, repr(path.suffix.lower()))
+
+
+def _of_folder(path: str | Path, target: Any, classes: Sequence[str] | None) -> Records:
+    if target is not None and target is not False:
+        raise ArgumentError("target", "none: the folder says what the targets are", repr(target))
+    x, y = open_csr(path)
+    samples = x.to_scipy()
+    if y is None or target is False:
+        return Records(samples)
+    names = read_about(path)["classes"]
+    if names and not isinstance(y, MappedRows) and y.ndim == 1 and y.dtype.kind in "iu":
+        return make_records(samples, _of_numbers(str(path), y, names, classes))
+    y = y.to_scipy() if isinstance(y, MappedRows) else target_array(f"{path}[y]", np.array(y), len(x))
+    found = from_array(lambda row: f"{path}[y], row {row}", y, classes or names or classes)
+    return make_records(samples, found)
+
+
+def _of_numbers(where: str, y: Any, names: tuple[str, ...], classes: Sequence[str] | None) -> Target:
+    """Return classes that are stored as positions among `names` as those among `classes`."""
+    bad = (y < 0) | (y >= len(names))
+    if bad.any():
+        row = int(bad.argmax())
+        raise FileError(f"{where}[y], row {row}", f"class numbers from 0 to {len(names) - 1}", y[row])
+    if classes is not None and not classes:
+        return from_array(lambda row: f"{where}[y], row {row}", y, classes)
+    if classes is None or tuple(classes) == names:
+        return Target(y.astype(np.int64), names, "cross_entropy")
+    return from_array(lambda row: f"{where}[y], row {row}", np.array(names)[y], classes)

@@ -16,7 +16,7 @@ from gbnn.data.table import column_number
 from gbnn.data.targets import Target, from_array
 from gbnn.errors import ArgumentError, FileError, NonFiniteError
 
-__all__ = ["Records", "from_npy", "from_npz", "from_pair", "make_records"]
+__all__ = ["Records", "from_npy", "from_npz", "from_pair", "make_records", "target_array"]
 
 Array = np.ndarray[Any, Any]
 
@@ -39,6 +39,8 @@ class Records:
         The test part, if the file has one.
     image_shape : (int, int) or None
         Height and width, if the samples are images.
+    zero_based : bool or None
+        Whether the indices in a svmlight file count from 0.
     """
 
     x: Any
@@ -48,6 +50,7 @@ class Records:
     x_test: Any = None
     y_test: Any = None
     image_shape: tuple[int, int] | None = None
+    zero_based: bool | None = None
 
 
 def make_records(x: Any, target: Target | None, **more: Any) -> Records:
@@ -73,7 +76,7 @@ def from_npz(path: Path, target: Any, classes: Sequence[str] | None) -> Records:
         return Records(x, image_shape=image_shape)
     if len(found) > 1:
         raise FileError(str(path), "one target (choose with target=)", f"{found}")
-    y = _target_array(archive.where(found[0]), archive.get(found[0]), x.shape[0])
+    y = target_array(archive.where(found[0]), archive.get(found[0]), x.shape[0])
     test = [name for name in ("x_test", "X_test", "y_test", "Y_test") if name in names]
     if not test:
         name = archive.where(found[0])
@@ -83,7 +86,7 @@ def from_npz(path: Path, target: Any, classes: Sequence[str] | None) -> Records:
     x_test = _matrix(archive.where(test[0]), archive.get(test[0]))
     if x_test.shape[1] != x.shape[1]:
         raise FileError(archive.where(test[0]), f"{x.shape[1]} features as in {x_name}", x_test.shape[1])
-    y_test = _target_array(archive.where(test[1]), archive.get(test[1]), x_test.shape[0])
+    y_test = target_array(archive.where(test[1]), archive.get(test[1]), x_test.shape[0])
     rows = x.shape[0]
 
     def place(i: int) -> str:
@@ -130,7 +133,7 @@ def from_pair(
         raise FileError(x_path, f"{features} features", x.shape[1])
     if target is False:
         return Records(x)
-    y = _target_array(y_path, _only_matrix(y_path), x.shape[0])
+    y = target_array(y_path, _only_matrix(y_path), x.shape[0])
     return make_records(x, from_array(lambda row: f"{y_path}, row {row}", y, classes))
 
 
@@ -155,7 +158,7 @@ def _matrix(where: str, x: Any) -> Any:
     return x.reshape(x.shape[0], -1) if x.ndim > 2 else x
 
 
-def _target_array(where: str, y: Any, rows: int) -> Any:
+def target_array(where: str, y: Any, rows: int) -> Any:
     """Return a target as numbers or strings, a row for each sample, or raise FileError."""
     if y.ndim not in (1, 2) or 0 in y.shape or y.shape[0] != rows:
         raise FileError(

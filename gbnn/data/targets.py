@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from gbnn.data.checks import is_sparse
 from gbnn.errors import FileError
 
-__all__ = ["Target", "from_array", "from_label_sets", "from_text", "is_number"]
+__all__ = ["INTEGER", "Target", "from_array", "from_text", "is_number"]
 
 Array = np.ndarray[Any, Any]
 Place = Callable[[int], str]
@@ -127,38 +126,6 @@ def from_text(place: Place, fields: list[str], classes: Sequence[str] | None = N
     lookup = {name: number for number, name in enumerate(names)}
     y = np.array([lookup[field] for field in fields], dtype=np.int64)
     return _classes(place, names, classes, y)
-
-
-def from_label_sets(place: Place, sets: list[list[int]], classes: Sequence[str] | None = None) -> Target:
-    """Turn the labels of each row, any number of integers, into a CSR target.
-
-    Raises
-    ------
-    FileError
-        On a label twice in a row, one not among `classes`, and if no row has any.
-
-    Examples
-    --------
-    >>> from gbnn.data.targets import from_label_sets
-    >>> target = from_label_sets("line {}".format, [[3, 8], [], [8]])
-    >>> target.y.toarray().tolist(), target.classes
-    ([[1.0, 1.0], [0.0, 0.0], [0.0, 1.0]], ('3', '8'))
-    """
-    counts = [len(labels) for labels in sets]
-    rows = np.repeat(np.arange(len(sets)), counts)
-    found, columns = np.unique(np.array([k for s in sets for k in s], dtype=np.int64), return_inverse=True)
-    names = tuple(str(value) for value in found)
-    if classes is not None:
-        places = np.array(_positions(lambda i: place(int(rows[i])), names, classes, columns), dtype=np.int64)
-        names, columns = tuple(classes), places[columns]
-    if not names:
-        raise FileError(place(0), "labels in at least one row", "none")
-    ones = np.ones(columns.size, dtype=np.float32)
-    y = sp.csr_array((ones, (rows, columns)), shape=(len(sets), len(names)))
-    if y.nnz != columns.size:
-        row = int(np.argmax(np.diff(y.indptr) != counts))
-        raise FileError(place(row), "each label once", sorted(sets[row]))
-    return Target(y, names, "binary_cross_entropy")
 
 
 def _classes(place: Place, names: Sequence[str], classes: Sequence[str] | None, y: Array) -> Target:

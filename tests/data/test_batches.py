@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from gbnn.data import Batches, batches
 from gbnn.errors import ArgumentError, KindError, NonFiniteError
+from gbnn.rows import SparseRows
 
 REAL_DTYPES = [
     np.bool_,
@@ -64,11 +65,15 @@ def test_every_dtype_and_order_gives_the_same_batches(dtype, order, shuffle, out
 def test_sparse_rows_equal_dense_ones(form, kind, dtype):
     dense = (np.random.default_rng(0).random((17, 9)) < 0.3).astype(dtype)
     sparse = kind(dense).asformat(form)
-    pairs = zip(batches(sparse, batch_size=5), batches(dense, batch_size=5), strict=True)
-    for (from_sparse, _), (from_dense, _) in pairs:
-        assert from_sparse.flags.f_contiguous
-        assert from_sparse.dtype == np.float32
-        np.testing.assert_array_equal(from_sparse, from_dense)
+    ways = (sparse, {}), (sparse, {"sparse": False}), (dense, {"sparse": True}), (dense, {})
+    epochs = [batches(x, batch_size=5, **options) for x, options in ways]
+    for (rows, _), (made_dense, _), (made_sparse, _), (expected, _) in zip(*epochs, strict=True):
+        assert made_dense.flags.f_contiguous
+        np.testing.assert_array_equal(made_dense, expected)
+        for batch in (rows, made_sparse):
+            assert isinstance(batch, SparseRows)
+            np.testing.assert_array_equal(batch.to_dense(), expected)
+        assert made_dense.dtype == rows.dtype == made_sparse.dtype == np.float32
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.longdouble, ">f4", ">i2"])
@@ -76,7 +81,7 @@ def test_sparse_dtypes_that_scipy_cannot_compute_with(dtype):
     parts = (np.array([3, 5], dtype=dtype), np.array([0, 2]), np.array([0, 1, 2]))
     x = sp.csr_array(parts, shape=(2, 3))
     ((x_batch, y_batch),) = batches(x, x, shuffle=False)
-    assert x_batch.tolist() == y_batch.toarray().tolist() == [[3, 0, 0], [0, 0, 5]]
+    assert x_batch.to_dense().tolist() == y_batch.toarray().tolist() == [[3, 0, 0], [0, 0, 5]]
 
 
 def test_duplicates_in_csr_add_up():
@@ -84,7 +89,7 @@ def test_duplicates_in_csr_add_up():
         (np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2)
     )
     ((x, _),) = batches(doubled, shuffle=False)
-    assert x.tolist() == [[0.0, 3.0], [4.0, 0.0]]
+    assert x.to_dense().tolist() == [[0.0, 3.0], [4.0, 0.0]]
 
 
 def test_memmap_is_read_without_being_copied(tmp_path: Path):
@@ -196,12 +201,12 @@ def test_length_and_sizes(rows, size, drop_last):
 
 def test_memory_over_csr_is_that_of_a_few_batches():
     rows, features, size = 20_000, 2_000, 50
-    columns = (np.arange(rows)[:, None] * 7 + np.arange(4) * 500) % features
+    columns = np.sort((np.arange(rows)[:, None] * 7 + np.arange(4) * 500) % features)
     values = np.ones(4 * rows, dtype=np.float32)
     x = sp.csr_array((values, columns.ravel(), np.arange(rows + 1) * 4), shape=(rows, features))
     one = size * features * 4
     tracemalloc.start()
-    epoch = batches(x, np.zeros(rows, dtype=np.int64), batch_size=size)
+    epoch = batches(x, np.zeros(rows, dtype=np.int64), batch_size=size, sparse=False)
     total = 0.0
     for x_batch, _ in epoch:
         total += float(x_batch.sum(dtype=np.float64))
@@ -233,7 +238,7 @@ def test_memory_over_csr_is_that_of_a_few_batches():
 )
 def test_wrong_samples(x, error, words):
     with pytest.raises(error, match=words):
-        Batches(x)
+        Batches(x, sparse=False)
 
 
 @pytest.mark.parametrize("form", [np.array, sp.csr_array])
@@ -308,6 +313,6 @@ def test_any_matrix_gives_finite_batches_or_a_named_error(x, size, form):
         if error.where not in ("x", "batch_size"):
             raise
         return
-    joined = np.concatenate([x_batch for x_batch, _ in epoch])
+    joined = np.concatenate([x.to_dense() if isinstance(x, SparseRows) else x for x, _ in epoch])
     assert joined.shape == x.shape
     assert np.isfinite(joined).all()
