@@ -50,7 +50,7 @@ def run(name: str, nnz: int, touched: int) -> str:
     width = 2**20
     places = np.unique(rng.integers(0, width**2, nnz))
     start = rng.standard_normal(places.size)
-    sides = []
+    sides: list[tuple[Weights, training.Transform, State, list[float]]] = []
     for choice in (None, False):
         weights = Weights.from_coo(places // width, places % width, start, (width, width))
         optimizer = OPTIMIZERS[name].lazily(choice)

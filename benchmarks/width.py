@@ -73,7 +73,12 @@ class Side:
         self.state = training.State.start(model, optimizer)
         before = tracemalloc.get_traced_memory()[0]
         self.state_bytes = before - self.layer - drawn
-        options = {"loss": Given(), "optimizer": optimizer, "state": self.state, "epochs": 10**6}
+        options: dict[str, Any] = {
+            "loss": Given(),
+            "optimizer": optimizer,
+            "state": self.state,
+            "epochs": 10**6,
+        }
         self.steps = training.train(model, Repeated(batches), **options)
         for _ in range(3):
             self()

@@ -68,7 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     size = made.add_mutually_exclusive_group()
     size.add_argument(
-        "--density", type=float, help="share of all possible edges in the hidden layers (default 0.05)"
+        "--density",
+        type=float,
+        help="share of all possible edges in the hidden layers (default 0.05, and at most 8 million edges)",
     )
     size.add_argument("--nnz", type=int, nargs="+", metavar="N", help="edges in all, or one number a layer")
     made.add_argument(
@@ -80,7 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--activation",
         default="relu",
-        help="relu (default), leaky_relu, gelu, silu, tanh, sigmoid, softplus, identity",
+        help="relu (default), leaky_relu, gelu, silu, tanh, sigmoid, softplus, identity, kwinners:K (the K "
+        "strongest neurons of each sample stay active, and cost follows them), threshold:T",
     )
     made.add_argument("--dropout", type=float, default=0.0, metavar="RATE", help="default 0")
     made.add_argument("--normalize", metavar="KIND", help="batch or layer")
@@ -127,7 +130,9 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("model", type=_name, metavar="MODEL")
     data_options(made)
     loss_option(made)
-    made.add_argument("--top", type=int, default=1, metavar="K", help="the K most probable classes of a row")
+    made.add_argument(
+        "--top", type=int, default=1, metavar="K", help="the K most probable classes or labels of a row"
+    )
     made.add_argument("--out", type=_name, metavar="FILE", help="write to a file instead of the screen")
 
     command("datasets", "list the data sets known by name")

@@ -62,6 +62,7 @@ class Network:
     loss: Loss
     classes: tuple[str, ...]
     seed: int
+    zero_based: bool | None = None
 
 
 def saved_network(options: Namespace) -> Network:
@@ -78,7 +79,9 @@ def saved_network(options: Namespace) -> Network:
     if not sound or (classes and len(classes) != model.out_features):
         raise FileError(where, f"classes: {model.out_features} names, one an output", classes)
     loss = noted if options.loss is None else losses.named(options.loss)
-    return Network(model, loss, tuple(map(str, classes)), seed if isinstance(seed, int) else 0)
+    zero_based = about.get("zero_based")
+    base = zero_based if isinstance(zero_based, bool) else None
+    return Network(model, loss, tuple(map(str, classes)), seed if isinstance(seed, int) else 0, base)
 
 
 def samples(options: Namespace, network: Network, *, targets: bool) -> tuple[Any, Any]:
@@ -97,8 +100,8 @@ def samples(options: Namespace, network: Network, *, targets: bool) -> tuple[Any
         raise ArgumentError("--folder", f"none with a file ({options.data})", options.folder)
 
     def records(known: tuple[str, ...] | None) -> Records:
-        features = network.model.in_features
-        return read_records(options.data, target=options.target, classes=known, features=features)
+        given = {"target": options.target, "classes": known, "features": network.model.in_features}
+        return read_records(options.data, zero_based=network.zero_based, **given)
 
     if not targets:
         read = records(None)

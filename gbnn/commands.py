@@ -7,13 +7,14 @@ import io
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gbnn import losses, training
-from gbnn.command_files import NUMBERS, check_outputs, samples, saved_network, write
+from gbnn.command_files import NUMBERS, Network, check_outputs, samples, saved_network, write
 from gbnn.command_model import places, sized, standardized
 from gbnn.command_rewire import rewiring_of
 from gbnn.data import DATASETS, Dataset, load
@@ -47,7 +48,7 @@ def train(options: Namespace) -> tuple[Result, str]:
     check_outputs(options)
     dataset, loss = _dataset(options)
     (x, y), validation = _with_validation(options, dataset)
-    model = standardized(options, sized(options, dataset), x, y, numbers=loss.name in NUMBERS)
+    model = standardized(options, sized(options, dataset, x), x, y, numbers=loss.name in NUMBERS)
     steps = -(-x.shape[0] // options.batch_size) * options.epochs
     schedule = _schedule(options, steps)
     optimizer, rewiring = _optimizer(options, schedule), rewiring_of(options, schedule)
@@ -88,6 +89,7 @@ def train(options: Namespace) -> tuple[Result, str]:
             "loss": loss.name,
             "classes": list(dataset.classes),
             "seed": options.seed,
+            "zero_based": dataset.zero_based,
             "test": scores,
         }
         training.save(options.out, model, metadata=about)
@@ -132,12 +134,14 @@ def predict(options: Namespace) -> tuple[Result, str]:
     network = saved_network(options)
     model, loss = network.model, network.loss
     top = check_int("--top", options.top, 1, model.out_features)
-    if top > 1 and loss.name not in CLASSES:
-        raise ArgumentError("--top", f"none with a network of {loss.name}: no class is first", top)
+    if top > 1 and loss.name in NUMBERS:
+        raise ArgumentError("--top", f"none with a network of {loss.name}: no number is first", top)
     x, _ = samples(options, network, targets=False)
-    y = training.outputs(model, x)
-    names = network.classes or [str(i) for i in range(y.shape[1])]
+    names = network.classes or [str(i) for i in range(model.out_features or 0)]
     result: Result = {"model": options.model, "data": options.data}
+    if top > 1 and loss.name == "binary_cross_entropy":
+        return _best_labels(options, network, x, names, top)
+    y = training.outputs(model, x)
     if loss.name in CLASSES:
         order = np.argsort(-y, axis=1, kind="stable")[:, :top]
         result["classes"] = [[names[i] for i in row] for row in order]
@@ -155,6 +159,25 @@ def predict(options: Namespace) -> tuple[Result, str]:
     else:
         result["outputs"] = y.astype(float).tolist()
         rows = [[f"{value:.6g}" for value in row] for row in result["outputs"]]
+    return _table(options, result, rows)
+
+
+def _best_labels(
+    options: Namespace, network: Network, x: Any, names: Sequence[str], top: int
+) -> tuple[Result, str]:
+    """Print the K labels of each row that are most probable, without ever holding all scores of all rows."""
+    labels, scores = training.top_k(network.model, x, top)
+    chances = network.loss.probabilities(scores).astype(float).round(6)
+    result: Result = {"model": options.model, "data": options.data}
+    result["labels"] = [[names[i] for i in row if i >= 0] for row in labels]
+    result["probabilities"] = [chance[row >= 0].tolist() for row, chance in zip(labels, chances, strict=True)]
+    both = zip(result["labels"], result["probabilities"], strict=True)
+    rows = [[cell for name, p in zip(*pair, strict=True) for cell in (name, f"{p:.4f}")] for pair in both]
+    return _table(options, result, rows)
+
+
+def _table(options: Namespace, result: Result, rows: list[Any]) -> tuple[Result, str]:
+    """Print a line a row, to the file that was asked for or as the command's text."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     if options.out is not None:

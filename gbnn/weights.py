@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import graphblas as gb
@@ -11,12 +12,15 @@ from graphblas.core.matrix import TransposedMatrix
 
 from gbnn import convert, storage
 from gbnn.convert import cast, real_dtype
-from gbnn.edges import Change, Edges
+from gbnn.edges import Change, Edges, check_indices
 from gbnn.errors import ArgumentError, KindError, check_finite, check_real
 
-__all__ = ["Change", "Weights", "real_dtype"]
+__all__ = ["Change", "Pending", "Weights", "real_dtype"]
 
 Array = np.ndarray[Any, Any]
+Pending = Callable[[Array, Array | None], None]
+"""What a lazy optimizer still owes some edges: ``pending(values, positions)`` brings those of `values` (all,
+for None) up to date in place, and what the optimizer keeps of them."""
 
 
 class Weights:
@@ -31,8 +35,12 @@ class Weights:
 
     Notes
     -----
-    `values` is read-only: change it by `assign` or `add`, so that the view by target follows. Memory is
-    O(nnz): nothing of size in x out, nor of size in or out, is ever made.
+    `values` is read-only: change it by `assign`, `add` or `add_at`, so that the view by target follows.
+    Memory is O(nnz): nothing of size in x out, nor of size in or out, is ever made.
+
+    A lazy optimizer leaves edges that a batch did not touch for later (`pending`). Whatever reads or changes
+    the weights brings them up to date first, so nobody sees the difference; only `raw` does not, and an array
+    that `values` gave before a training step shows what that step did only once `values` is read again.
 
     Examples
     --------
@@ -58,15 +66,17 @@ class Weights:
         self._reset_views()
 
     def _reset_views(self) -> None:
-        self._version = 0  # counts changes of the values
-        self._target_version = -1  # the count at which the view by target was last right
+        self._version = 0  # counts changes of what the values are: settling is none
+        self._writes = 0  # counts writes to them
+        self._target_writes = -1  # the count at which the view by target was last right
+        self._pending: Pending | None = None
         self._target_values: Array | None = None
         self._by_source: TransposedMatrix | None = None
         self._by_target: TransposedMatrix | None = None
 
     # A copy or a pickle is made of the arrays; the views are loans of this process's memory.
     def __getstate__(self) -> dict[str, Any]:
-        return {"sources": self.sources, "targets": self.targets, "shape": self.shape, "values": self._values}
+        return {"sources": self.sources, "targets": self.targets, "shape": self.shape, "values": self.values}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._edges = Edges(state["sources"], state["targets"], state["shape"])
@@ -151,19 +161,19 @@ class Weights:
 
     def to_coo(self) -> tuple[Array, Array, Array]:
         """Return copies of sources, targets (int64) and values, each of shape (nnz,)."""
-        return self.sources, self.targets.copy(), self._values.copy()
+        return self.sources, self.targets.copy(), self.values.copy()
 
     def to_scipy(self) -> Any:
         """Return a `scipy.sparse.csr_array` of shape (in, out); it takes O(nnz + in) memory."""
-        return convert.to_scipy(self._edges, self._values)
+        return convert.to_scipy(self._edges, self.values)
 
     def to_dense(self) -> Array:
         """Return a 2-D array, shape (in, out), zero where there is no edge (for small layers)."""
-        return convert.to_dense(self._edges, self._values)
+        return convert.to_dense(self._edges, self.values)
 
     def to_graphblas(self) -> gb.Matrix:
         """Return a `graphblas.Matrix` of its own memory, shape (in, out)."""
-        return convert.to_graphblas(self._edges, self._values)
+        return convert.to_graphblas(self._edges, self.values)
 
     # -- What it is ----------------------------------------------------------------------------------------
 
@@ -205,7 +215,16 @@ class Weights:
 
     @property
     def values(self) -> Array:
-        """Values of the edges in canonical order, shape (nnz,), read-only."""
+        """Values of the edges in canonical order, shape (nnz,), read-only; all are settled first."""
+        self.settle()
+        return self.raw
+
+    @property
+    def raw(self) -> Array:
+        """The values as they lie in memory, shape (nnz,), read-only: right only for edges that are settled.
+
+        For products over few edges: ``weights.settle(positions)``, then read ``weights.raw[positions]``.
+        """
         view = self._values.view()
         view.flags.writeable = False
         return view
@@ -246,25 +265,131 @@ class Weights:
         array = check_real("values", values)
         if array.shape not in ((), (self.nnz,)):
             raise ArgumentError("values", f"{self.nnz} values, one an edge, or a scalar", array.shape)
+        self.settle()
         self._values[...] = array
-        self._version += 1
+        self._changed()
 
     def add(self, update: Array) -> None:
         """Add an array of shape (nnz,) to the values, in place."""
         array = check_real("update", update)
         if array.shape != (self.nnz,):
             raise ArgumentError("update", f"{self.nnz} values, one an edge", array.shape)
+        self.settle()
         self._values += array
+        self._changed()
+
+    def add_at(self, positions: Any, update: Any) -> None:
+        """Add to the values of some edges, in place and in O(k).
+
+        Parameters
+        ----------
+        positions : array_like of int, shape (k,)
+            The edges, each at most once, in any order.
+        update : array_like, shape (k,), or scalar
+
+        Raises
+        ------
+        ArgumentError, KindError
+            On positions out of range, or another number of updates.
+
+        Examples
+        --------
+        >>> from gbnn.weights import Weights
+        >>> w = Weights.from_coo([0, 1, 2], [0, 0, 0], [1.0, 2.0, 3.0], shape=(3, 2))
+        >>> w.add_at([0, 2], [0.5, -1.0])
+        >>> w.values
+        array([1.5, 2. , 2. ], dtype=float32)
+        """
+        at, array = self._some("update", positions, update)
+        self._settle(at)
+        self._values[at] += array
+        self._changed()
+
+    def assign_at(self, positions: Any, values: Any) -> None:
+        """Set the values of some edges, in place and in O(k); arguments and errors as of `add_at`.
+
+        Examples
+        --------
+        >>> from gbnn.weights import Weights
+        >>> w = Weights.from_coo([0, 1, 2], [0, 0, 0], [1.0, 2.0, 3.0], shape=(3, 2))
+        >>> w.assign_at([2], 9.0)
+        >>> w.values
+        array([1., 2., 9.], dtype=float32)
+        """
+        at, array = self._some("values", positions, values)
+        self._settle(at)  # what an optimizer keeps of these edges goes on from here
+        self._values[at] = array
+        self._changed()
+
+    def _some(self, where: str, positions: Any, numbers: Any) -> tuple[Array, Array]:
+        at = check_indices("positions", positions, self.nnz)
+        array = check_real(where, numbers)
+        if array.shape not in ((), at.shape):
+            raise ArgumentError(where, f"{at.size} values, one for each edge, or a scalar", array.shape)
+        return at, array
+
+    def _changed(self) -> None:
         self._version += 1
+        self._writes += 1
 
     def astype(self, dtype: Any) -> Weights:
         """Return the same edges with values of another dtype (float32 or float64); always a copy."""
-        return Weights(self._edges, self._values.astype(real_dtype("dtype", dtype)))
+        return Weights(self._edges, self.values.astype(real_dtype("dtype", dtype)))
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """Changes whenever the edges or their values do: a pullback checks it."""
+        """Changes whenever the edges or their values do (settling is no change): a pullback checks it."""
         return id(self._edges), self._version
+
+    # -- What a lazy optimizer owes ------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> Pending | None:
+        """What a lazy optimizer still owes the edges; None where all are up to date.
+
+        To set it settles what was owed before. It is None again once all edges have been settled.
+        """
+        return self._pending
+
+    @pending.setter
+    def pending(self, owed: Pending | None) -> None:
+        with self._lock:
+            self.settle()
+            self._pending = owed
+
+    def settle(self, positions: Any = None) -> None:
+        """Bring edges up to date, in place; nothing happens where nothing is pending.
+
+        Parameters
+        ----------
+        positions : array_like of int, shape (k,), optional
+            The edges, in any order; all, if None.
+
+        Raises
+        ------
+        ArgumentError, KindError
+            On positions out of range, where something is pending.
+
+        Examples
+        --------
+        >>> from gbnn.weights import Weights
+        >>> w = Weights.from_coo([0, 1], [0, 0], [1.0, 2.0], shape=(2, 2))
+        >>> def halve(values, positions):  # an optimizer that owes every edge a decay by half
+        ...     values[slice(None) if positions is None else positions] *= 0.5
+        >>> w.pending = halve
+        >>> w.raw.tolist(), w.values.tolist()
+        ([1.0, 2.0], [0.5, 1.0])
+        """
+        if self._pending is not None:
+            self._settle(None if positions is None else check_indices("positions", positions, self.nnz))
+
+    def _settle(self, positions: Array | None) -> None:
+        with self._lock:
+            if self._pending is not None:  # another thread may have settled all meanwhile
+                self._pending(self._values, positions)
+                self._writes += 1
+                if positions is None:
+                    self._pending = None
 
     # -- Views for products --------------------------------------------------------------------------------
 
@@ -272,12 +397,13 @@ class Weights:
     def values_by_target(self) -> Array:
         """Values in the order of `edges.by_target`, read-only by contract; brought up to date when asked."""
         with self._lock:
+            self.settle()
             if self._target_values is None:
                 self._target_values = np.empty_like(self._values)
-            if self._target_version != self._version:
+            if self._target_writes != self._writes:
                 # mode="clip" lets NumPy write straight into `out`; nothing clips, for these are positions.
                 np.take(self._values, self._edges.order, out=self._target_values, mode="clip")
-                self._target_version = self._version
+                self._target_writes = self._writes
             return self._target_values
 
     @property
@@ -293,6 +419,7 @@ class Weights:
     def by_source(self) -> TransposedMatrix:
         """W transposed, for `dY @ W.T`: shape (out, in), compressed by source; lent, read-only."""
         with self._lock:
+            self.settle()
             if self._by_source is None:
                 shape = (self.out_features, self.in_features)
                 self._by_source = storage.lend_columns(*self._edges.by_source, self._values, shape)
@@ -372,7 +499,7 @@ class Weights:
         """
         if edges.shape != self.shape or edges.nnz != change.origin.size:
             raise ArgumentError("edges", f"{change.origin.size} edges of {self.shape}", repr(edges.shape))
-        self._values = change.carry(self._values, values)
+        self._values = change.carry(self.values, values)
         self._edges = edges
         version = self._version + 1
         self._reset_views()

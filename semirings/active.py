@@ -68,7 +68,8 @@ class Active:
             weights.settle(self.positions)
         self.values = weights.raw[self.positions]
         self._columns = targets[self.positions]
-        self._ranks, self.ids = self._columns, None
+        self._ranks = self._columns
+        self.ids: Array | None = None
         if self.out > DIRECT + 8 * self.positions.size:
             self._number_targets()
         each = np.zeros(x.nnz, dtype=np.int64)
@@ -92,8 +93,8 @@ class Active:
 
     def _number_targets(self) -> None:
         ordered = np.sort(self._columns)
-        self.ids = ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
-        self._lookup = Lookup(self.ids)
+        ids = ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
+        self.ids, self._lookup = ids, Lookup(ids)
         self._ranks = self._lookup.find(self._columns)
 
     @property

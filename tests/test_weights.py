@@ -7,6 +7,7 @@ import gc
 import pickle
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -371,3 +372,118 @@ def test_an_empty_layer_is_a_layer():
     assert model_of(weights) == {(1, 1): 4.0}
     assert weights.rewire([0], [], []).dropped == 1
     views_fit(weights)
+
+
+# -- What a lazy optimizer owes ------------------------------------------------------------------------------
+
+
+class Debt:
+    """Owes every edge one addition of 1; says what it was asked for."""
+
+    def __init__(self, nnz: int) -> None:
+        self.paid = np.zeros(nnz, dtype=bool)
+        self.asked: list[Any] = []
+
+    def __call__(self, values: Any, positions: Any) -> None:
+        self.asked.append(positions)
+        at = np.arange(values.size) if positions is None else positions
+        at = at[~self.paid[at]]
+        values[at] += 1
+        self.paid[at] = True
+
+
+def owing() -> tuple[Weights, Debt]:
+    w = Weights.from_coo([0, 0, 1, 2], [0, 1, 1, 0], [1.0, 2.0, 3.0, 4.0], shape=(3, 2), dtype=np.float64)
+    assert w.values_by_target.tolist() == [1.0, 4.0, 2.0, 3.0]  # a view that could be stale later
+    debt = Debt(4)
+    w.pending = debt
+    return w, debt
+
+
+def test_settling_some_and_all():
+    w, debt = owing()
+    before = w.stamp
+    w.settle(np.array([2]))
+    assert w.raw.tolist() == [1.0, 2.0, 4.0, 4.0]
+    assert w.pending is debt
+    w.settle()
+    assert w.raw.tolist() == [2.0, 3.0, 4.0, 5.0]
+    assert w.pending is None
+    w.settle()
+    assert len(debt.asked) == 2
+    assert w.values_by_target.tolist() == [2.0, 5.0, 3.0, 4.0]
+    assert w.stamp == before
+    with pytest.raises(ValueError, match="read-only"):
+        w.raw[0] = 1.0
+
+
+def test_the_view_by_target_is_never_stale():
+    w, _ = owing()
+    w.settle(np.array([2]))
+    assert w.values_by_target.tolist() == [2.0, 5.0, 3.0, 4.0]
+    assert w.pending is None
+    w, _ = owing()
+    w.add_at([1], [0.5])
+    assert w.raw.tolist() == [1.0, 3.5, 3.0, 4.0]
+    assert w.values_by_target.tolist() == [2.0, 5.0, 3.5, 4.0]
+
+
+def test_a_new_debt_settles_the_one_before():
+    w, _ = owing()
+    w.pending = Debt(4)
+    assert w.raw.tolist() == [2.0, 3.0, 4.0, 5.0]
+    assert w.values.tolist() == [3.0, 4.0, 5.0, 6.0]
+
+
+def test_writing_settles_first():
+    for write, expected in (
+        (lambda w: w.assign(7.0), [7.0] * 4),
+        (lambda w: w.add(np.ones(4)), [3.0, 4.0, 5.0, 6.0]),
+        (lambda w: w.rewire([0], [2], [1], 9.0), [3.0, 4.0, 5.0, 9.0]),
+    ):
+        w, debt = owing()
+        before = w.stamp
+        write(w)
+        assert w.pending is None
+        assert debt.paid.all()
+        assert w.values.tolist() == expected
+        assert w.stamp != before
+
+
+def test_writing_at_some_edges_settles_those():
+    for write, expected in (
+        (lambda w: w.add_at([3, 0], [1.0, 2.0]), [4.0, 2.0, 3.0, 6.0]),
+        (lambda w: w.assign_at(np.array([3, 0]), 2.0), [2.0, 2.0, 3.0, 2.0]),
+    ):
+        w, debt = owing()
+        before = w.stamp
+        write(w)
+        assert w.pending is debt
+        assert debt.paid.tolist() == [True, False, False, True]
+        assert w.raw.tolist() == expected
+        assert w.stamp != before
+
+
+@pytest.mark.parametrize("write", [Weights.add_at, Weights.assign_at])
+def test_writing_at_edges_that_are_not_there(write: Any):
+    w, debt = owing()
+    for positions, came, error in (
+        ([4], [1.0], ArgumentError),
+        ([-1], [1.0], ArgumentError),
+        ([0, 1], [1.0], ArgumentError),
+        ([0.5], [1.0], KindError),
+        ([0], ["1"], KindError),
+    ):
+        with pytest.raises(error, match=r"positions|update|values"):
+            write(w, positions, came)
+    assert not debt.asked
+    write(w, [], 1.0)
+    assert not debt.paid.any()
+
+
+@pytest.mark.parametrize("positions", [[4], [-1], [0.5], [[0]]])
+def test_settling_edges_that_are_not_there(positions: Any):
+    w, debt = owing()
+    with pytest.raises(GbnnError, match="positions"):
+        w.settle(positions)
+    assert not debt.asked

@@ -27,6 +27,8 @@ class Dataset:
         Height and width, if a sample is an image.
     loss : str
         The loss that suits: "cross_entropy", "binary_cross_entropy" or "mse".
+    zero_based : bool or None
+        Of svmlight files: whether their indices count from 0; other files of the set are to be read so, too.
 
     Raises
     ------
@@ -53,6 +55,7 @@ class Dataset:
     classes: tuple[str, ...] = ()
     image_shape: tuple[int, int] | None = None
     loss: str = "cross_entropy"
+    zero_based: bool | None = None
 
     def __post_init__(self) -> None:
         for part, x, y in (("train", *self.train), ("test", *self.test)):

@@ -230,7 +230,9 @@ def load(
             raise FileError(str(source), "at least two rows, to set one aside for testing", "one")
         train, test = _split(records.y, share, rng, classes=records.loss == "cross_entropy")
         parts = (records.x[train], records.y[train], records.x[test], records.y[test])
-    return Dataset(Path(first).stem, *parts, records.classes, records.image_shape, records.loss)
+    return Dataset(
+        Path(first).stem, *parts, records.classes, records.image_shape, records.loss, records.zero_based
+    )
 
 
 def _load_named(name: str, folder: Any, target: Any, classes: Any, seed: Any) -> Dataset:

@@ -7,14 +7,19 @@ A new one is a subclass of `Activation` with two methods, `value` and `derivativ
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from gbnn.errors import ArgumentError, KindError
+from gbnn.errors import ArgumentError, GbnnError, KindError
+from gbnn.layers.kwinners import KWinners
+from gbnn.layers.layer import Layer
 from gbnn.layers.pointwise import Activation
 from gbnn.layers.rectifiers import Identity, LeakyRelu, Relu
 from gbnn.layers.smooth import Gelu, Sigmoid, Silu, Softplus, Tanh
+from gbnn.layers.threshold import Threshold
 
 __all__ = [
     "ACTIVATIONS",
+    "NUMBERED",
     "Activation",
     "Gelu",
     "Identity",
@@ -41,22 +46,30 @@ ACTIVATIONS: dict[str, Callable[[], Activation]] = {
 """Name -> the class that makes the activation of that name, with its defaults."""
 
 
-def activation(name: str) -> Activation:
+NUMBERED: dict[str, tuple[Callable[[Any], Layer], type]] = {
+    "kwinners": (KWinners, int),
+    "leaky_relu": (LeakyRelu, float),
+    "threshold": (Threshold, float),
+}
+"""Name -> what makes the activation called ``name:number``, and the kind of number."""
+
+
+def activation(name: str) -> Layer:
     """Make an activation from its name.
 
     Parameters
     ----------
     name : str
-        One of `ACTIVATIONS`.
+        One of `ACTIVATIONS`, or of `NUMBERED` with a number: ``"kwinners:64"``, ``"leaky_relu:0.2"``.
 
     Returns
     -------
-    Activation
+    Layer
 
     Raises
     ------
     ArgumentError
-        If there is none of that name; the message lists the names.
+        If there is none of that name, or not of that number; the message lists the names.
     KindError
         If `name` is not a string.
 
@@ -65,9 +78,22 @@ def activation(name: str) -> Activation:
     >>> from gbnn.layers.activations import activation
     >>> activation("leaky_relu")
     LeakyRelu(slope=0.01)
+    >>> activation("kwinners:64").k
+    64
     """
     if not isinstance(name, str):
         raise KindError("activation", "a name", f"{name!r} of type {type(name).__name__}")
-    if name not in ACTIVATIONS:
-        raise ArgumentError("activation", f"one of {', '.join(ACTIVATIONS)}", repr(name))
-    return ACTIVATIONS[name]()
+    if name in ACTIVATIONS:
+        return ACTIVATIONS[name]()
+    kind, _, number = name.partition(":")
+    if kind not in NUMBERED:
+        names = [*ACTIVATIONS, *(f"{numbered}:NUMBER" for numbered in NUMBERED)]
+        raise ArgumentError("activation", f"one of {', '.join(names)}", repr(name))
+    make, kind_of = NUMBERED[kind]
+    try:
+        return make(kind_of(number))
+    except GbnnError as error:
+        raise ArgumentError("activation", f"{kind}:NUMBER with {error.expected}", repr(name)) from None
+    except ValueError:
+        wanted = "an integer" if kind_of is int else "a number"
+        raise ArgumentError("activation", f"{kind}:NUMBER with {wanted}", repr(name)) from None

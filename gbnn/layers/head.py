@@ -32,7 +32,7 @@ class ManyLabels(Linear):
 
     The layer to end a network with where labels are many. A loss over candidates (`losses.Sampled`) computes
     the scores of these alone, at the cost of their edges, and the gradient touches those edges only; any
-    other loss asks for all scores. `training.top_k` predicts without a row of scores.
+    other loss asks for all scores. `training.ranking.top_k` predicts without a row of scores.
 
     With as many edges into each label (`topology.wire.constant_fan_in`) a label costs fan_in edges however
     many labels there are: the fixed fan-in output layer of Schultheis and Babbar, "Towards memory-efficient

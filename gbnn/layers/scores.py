@@ -119,7 +119,7 @@ class Scores:
         starts, columns = self._pattern(pattern)
         touched = self._touched(columns)
         out = np.empty(columns.size, dtype=self.dtype)
-        weights, bias = self.weights.values[touched.positions], self._bias_of(touched.labels)
+        weights, bias = self._settled(touched), self._bias_of(touched.labels)
         read = *self._rows(), starts, touched.local, touched.starts, touched.sources, weights
         kernels.score(*read, bias, out)
         return SparseRows(starts, columns, out, self.shape)
@@ -179,7 +179,7 @@ class Scores:
     def pull(self, dy: SparseRows, inputs: bool) -> tuple[Any, TouchedGradient, TouchedGradient]:
         """Return dh (None without `inputs`), and the gradients of edges and biases, of ``at(dy)``."""
         touched = self._touched(dy.columns)
-        weights = self.weights.values[touched.positions]
+        weights = self._settled(touched)
         d_weights, d_bias = np.zeros_like(weights), np.zeros(touched.labels.size, dtype=self.dtype)
         dense = not isinstance(self.h, SparseRows)
         d_h = np.zeros(self.h.shape if dense and inputs else (0, 0), dtype=self.dtype)
@@ -243,6 +243,11 @@ class Scores:
                 touched = touched._replace(sources=np.where(places < 0, self._neurons[0].size, places))
             self._last = columns, touched
         return self._last[1]
+
+    def _settled(self, touched: Touched) -> Array:
+        self.weights.settle(touched.positions)  # a lazy optimizer may owe them updates
+        values: Array = self.weights.raw[touched.positions]
+        return values
 
     def _bias_of(self, labels: Array) -> Array:
         return np.zeros(labels.size, dtype=self.dtype) if self.bias is None else self.bias[labels]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from gbnn.errors import ArgumentError
+from gbnn.losses import negatives
 from gbnn.losses.binary import BinaryCrossEntropy
 from gbnn.losses.classification import CrossEntropy, Hinge
 from gbnn.losses.loss import Loss, Pullback
+from gbnn.losses.multilabel import MultiLabelCrossEntropy
 from gbnn.losses.regression import Huber, MeanSquaredError
+from gbnn.losses.sampled import Sampled
 
 __all__ = [
     "BinaryCrossEntropy",
@@ -15,22 +18,34 @@ __all__ = [
     "Huber",
     "Loss",
     "MeanSquaredError",
+    "MultiLabelCrossEntropy",
     "Pullback",
+    "Sampled",
     "binary_cross_entropy",
     "cross_entropy",
     "hinge",
     "huber",
     "mse",
+    "multilabel_cross_entropy",
     "named",
+    "negatives",
 ]
 
 cross_entropy = CrossEntropy()
 binary_cross_entropy = BinaryCrossEntropy()
+multilabel_cross_entropy = MultiLabelCrossEntropy()
 mse = MeanSquaredError()
 huber = Huber()
 hinge = Hinge()
 
-_DEFAULTS: tuple[Loss, ...] = (cross_entropy, binary_cross_entropy, mse, huber, hinge)
+_DEFAULTS: tuple[Loss, ...] = (
+    cross_entropy,
+    binary_cross_entropy,
+    multilabel_cross_entropy,
+    mse,
+    huber,
+    hinge,
+)
 
 
 def named(name: str) -> Loss:

@@ -8,16 +8,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from gbnn.errors import ArgumentError, KindError, check_array
-from gbnn.layers.layer import as_batch
+from gbnn.layers.layer import Activations, as_activations
+from gbnn.layers.scores import Scores
 
-__all__ = ["array_of", "first_of", "matrix_of", "outputs_of"]
+__all__ = ["array_of", "csr_of", "first_of", "matrix_of", "outputs_of"]
 
 Array = np.ndarray[Any, Any]
 
 
-def outputs_of(y: Any) -> Array:
-    """Return the outputs of a model as a batch of at least one column, or raise."""
-    batch = as_batch("y", y)
+def outputs_of(y: Any) -> Activations | Scores:
+    """Return the outputs of a model, dense, sparse or lazy, of at least one column, or raise."""
+    if isinstance(y, Scores):
+        return y
+    batch = as_activations("y", y)
     if batch.shape[1] == 0:
         raise ArgumentError("y", "at least one output", f"shape {batch.shape}")
     return batch
@@ -28,6 +31,21 @@ def array_of(where: str, values: Any, kinds: str, wanted: str) -> Array:
     if sp.issparse(values):
         raise KindError(where, wanted, f"a sparse {type(values).__name__}")
     return check_array(where, values, kinds, wanted)
+
+
+def csr_of(target: Any) -> Any:
+    """Return a SciPy CSR target, well-formed and each place once, or raise."""
+    if target.format != "csr" or target.dtype.kind not in "biuf":
+        got = f"{type(target).__name__} of dtype {target.dtype}"
+        raise KindError("target", "an array, or SciPy CSR (see .tocsr()), of numbers", got)
+    try:
+        target.check_format(full_check=True)
+    except ValueError as error:
+        raise ArgumentError("target", "a well-formed CSR matrix", error) from None
+    if not target.has_canonical_format:
+        target = target.copy()  # the caller's own stays as it is
+        target.sum_duplicates()
+    return target
 
 
 def matrix_of(array: Any, rows: int | None, outputs: int | None) -> Any:

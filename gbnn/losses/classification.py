@@ -10,8 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gbnn.errors import ArgumentError, check_finite, check_float
+from gbnn.layers.scores import Scores
+from gbnn.losses.by_row import find, first_best, softmax, standing_for, sums
 from gbnn.losses.checks import array_of, first_of
-from gbnn.losses.loss import Loss, Pullback
+from gbnn.losses.loss import Derivative, Loss
+from gbnn.rows import SparseRows
 
 __all__ = ["CrossEntropy", "Hinge"]
 
@@ -39,6 +42,19 @@ class _Classification(Loss):
     def _metrics(self, y: Array, target: Array) -> dict[str, float]:
         return {"accuracy": float((y.argmax(axis=1) == target).mean())}
 
+    def _predict_rows(self, y: SparseRows) -> Array:
+        return first_best(y)
+
+    def _metrics_rows(self, y: SparseRows, target: Array) -> dict[str, float]:
+        accuracy = float((first_best(y) == target).mean())
+        return {"accuracy": accuracy, "reached": float((_true(y, target) >= 0).mean())}
+
+    def _predict_scores(self, y: Scores) -> Array:
+        return y.top(1)[0][:, 0]
+
+    def _metrics_scores(self, y: Scores, target: Array) -> dict[str, float]:
+        return {"accuracy": float((self._predict_scores(y) == target).mean())}
+
 
 @dataclass(frozen=True)
 class CrossEntropy(_Classification):
@@ -51,6 +67,12 @@ class CrossEntropy(_Classification):
         the weights of its labels (NaN if those are all 0).
     label_smoothing : float in [0, 1)
         Share of the target spread evenly over all classes (Szegedy et al., CVPR 2016, section 7).
+
+    Notes
+    -----
+    Of sparse outputs the softmax, and the smoothing, are over those that are there, as if the others were
+    -∞. A row whose true class is not among them has no gradient, and counts log(outputs), the loss of a
+    guess; `metrics` says how many are ``reached``.
 
     Examples
     --------
@@ -92,7 +114,7 @@ class CrossEntropy(_Classification):
             outputs = classes
         return super()._check(target, rows, outputs)
 
-    def _compute(self, y: Array, target: Array) -> tuple[float, Pullback]:
+    def _compute(self, y: Array, target: Array) -> tuple[float, Derivative]:
         batch, classes = y.shape
         at = np.arange(batch), target
         # The loss of a row is the sum over classes of coefficient * (log sum exp(y) - y); the coefficient is
@@ -120,10 +142,46 @@ class CrossEntropy(_Classification):
 
         return value, pullback
 
+    def _compute_rows(
+        self, y: SparseRows, target: Array, chance: Array | None = None
+    ) -> tuple[float, Derivative]:
+        rows, at = y.rows, _true(y, target)
+        here = at >= 0
+        each = standing_for(y, chance)
+        if self.class_weights is None:
+            share, of_class = np.ones(len(y)), np.ones(1)
+        else:
+            share, of_class = self._weights[target], self._weights[y.columns]
+        total = share.sum()
+        true = here * (1.0 - self.label_smoothing) * share / total
+        smooth = here[rows] * self.label_smoothing * each / sums(y, each)[rows] * of_class / total
+        peak, shifted, exps, norm = softmax(y, each)
+        mass = true + sums(y, smooth)
+        value = float(share[~here].sum() / total * np.log(y.shape[1])) if not here.all() else 0.0
+        value += float((true[here] * (peak[here].astype(np.float64) - y.values[at[here]])).sum())
+        if self.label_smoothing:
+            value -= float((smooth * shifted).sum())
+        value += float((mass * np.log(norm)).sum())
+        value += 0.0 * float(y.values[~here[rows]].sum(dtype=np.float64))  # NaN where an output is
+
+        def derivative() -> Array:
+            dy: Array = exps * (mass / norm).astype(y.dtype)[rows]
+            if self.label_smoothing:
+                dy -= smooth.astype(y.dtype)
+            dy[at[here]] -= true[here].astype(y.dtype)
+            return dy
+
+        return value, derivative
+
     def _probabilities(self, y: Array) -> Array:
         _, shifted = _shifted(y)
         exps = np.exp(shifted, out=shifted)
         exps /= exps.sum(axis=1, dtype=np.float64).astype(y.dtype)[:, None]
+        return exps
+
+    def _probabilities_rows(self, y: SparseRows) -> Array:
+        _, _, exps, norm = softmax(y, np.ones(1))
+        exps /= norm.astype(y.dtype)[y.rows]
         return exps
 
 
@@ -137,6 +195,11 @@ class Hinge(_Classification):
     Parameters
     ----------
     margin : float above 0
+
+    Notes
+    -----
+    Of sparse outputs those that are not there do not count. A row whose true class is not there has no
+    gradient, and each of its outputs counts `margin`.
 
     Examples
     --------
@@ -153,7 +216,7 @@ class Hinge(_Classification):
     def __post_init__(self) -> None:
         object.__setattr__(self, "margin", check_float("margin", self.margin, 0.0, open_low=True))
 
-    def _compute(self, y: Array, target: Array) -> tuple[float, Pullback]:
+    def _compute(self, y: Array, target: Array) -> tuple[float, Derivative]:
         at = np.arange(len(y)), target
         margin = y.dtype.type(self.margin)
         excess: Array = y - y[at][:, None]
@@ -169,6 +232,35 @@ class Hinge(_Classification):
             return dy
 
         return value, pullback
+
+    def _compute_rows(
+        self, y: SparseRows, target: Array, chance: Array | None = None
+    ) -> tuple[float, Derivative]:
+        rows, at = y.rows, _true(y, target)
+        here = at >= 0
+        each = standing_for(y, chance).astype(y.dtype)
+        margin = y.dtype.type(self.margin)
+        true = y.values[at[here]]
+        against = np.zeros(len(y), dtype=y.dtype)
+        against[here] = true
+        excess: Array = (y.values - against[rows]) * here[rows] + margin  # NaN stays NaN
+        excess[at[here]] -= margin
+        np.maximum(excess, 0, out=excess)
+        norm = float(max(each.sum(dtype=np.float64), 1.0))
+        value = float((excess * each).sum(dtype=np.float64)) / norm
+
+        def derivative() -> Array:
+            dy: Array = ((excess > 0) & here[rows]).astype(y.dtype) * each
+            dy[at[here]] = -sums(y, dy)[here]
+            dy /= norm
+            return dy
+
+        return value, derivative
+
+
+def _true(y: SparseRows, target: Array) -> Array:
+    """Return which entry of `y` is that of each row's true class, or -1."""
+    return find(y, np.arange(len(y)), target)
 
 
 def _shifted(y: Array) -> tuple[Array, Array]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from gbnn.errors import check_finite, check_float
 from gbnn.losses.checks import array_of, matrix_of
-from gbnn.losses.loss import Loss, Pullback
+from gbnn.losses.loss import Derivative, Loss
+from gbnn.rows import SparseRows
 
 __all__ = ["Huber", "MeanSquaredError"]
 
@@ -26,8 +27,21 @@ class _Regression(Loss):
         check_finite("target", numbers)
         return numbers
 
+    # The target is an array of all outputs, so y may be one, too: an absent output is 0, and constant.
+    def _compute_rows(
+        self, y: SparseRows, target: Array, chance: Array | None = None
+    ) -> tuple[float, Derivative]:
+        value, derivative = self._compute(y.to_dense(), target)
+        return value, lambda: derivative()[y.rows, y.columns]
+
     def _predict(self, y: Array) -> Array:
         return y
+
+    def _predict_rows(self, y: SparseRows) -> SparseRows:
+        return y
+
+    def _metrics_rows(self, y: SparseRows, target: Array) -> dict[str, float]:
+        return self._metrics(y.to_dense(), target)
 
     def _metrics(self, y: Array, target: Array) -> dict[str, float]:
         if len(y) < 2:
@@ -56,7 +70,7 @@ class MeanSquaredError(_Regression):
 
     name: ClassVar[str] = "mse"
 
-    def _compute(self, y: Array, target: Array) -> tuple[float, Pullback]:
+    def _compute(self, y: Array, target: Array) -> tuple[float, Derivative]:
         gap: Array = y - np.asfortranarray(target, dtype=y.dtype)
         return _dot(gap, gap) / y.size, lambda: gap * (2.0 / y.size)
 
@@ -86,7 +100,7 @@ class Huber(_Regression):
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", check_float("delta", self.delta, 0.0, open_low=True))
 
-    def _compute(self, y: Array, target: Array) -> tuple[float, Pullback]:
+    def _compute(self, y: Array, target: Array) -> tuple[float, Derivative]:
         gap: Array = y - np.asfortranarray(target, dtype=y.dtype)
         # With c = min(|gap|, delta), c (|gap| - c / 2) is gap**2 / 2 up to delta and the line beyond.
         size = np.abs(gap)

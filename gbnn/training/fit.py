@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from gbnn.data import Batches
+from gbnn.data import Batches, MappedRows
 from gbnn.errors import ArgumentError, KindError, check_int, generator
-from gbnn.layers import Layer
+from gbnn.layers import Layer, Scores
 from gbnn.losses import Loss, cross_entropy
 from gbnn.topology import Rewirer
 from gbnn.training.evaluate import evaluate, in_order, pair, rows_of
@@ -84,8 +84,9 @@ def fit(
     ----------
     model : Layer
     data : (x, target), or an iterable of batches
-        A tuple of arrays or SciPy CSR, shapes (rows, in_features) and (rows,) or (rows, outputs); or anything
-        else that `train` takes.
+        A tuple of anything `gbnn.data.Batches` takes: arrays, sparse matrices, or what `gbnn.data.open_csr`
+        gives, shapes (rows, in_features) and (rows,) or (rows, outputs). Or anything else that `train` takes:
+        a `gbnn.data.Stream`, batches of your own (a generator is good for one epoch).
     epochs, batch_size : int
     validation : (x, target), optional
         Evaluated after each epoch.
@@ -189,7 +190,8 @@ def _batches(
             raise KindError("data", "a pair (x, target) or an iterable of batches", type(data).__name__)
         return data
     x, target = pair("data", data)
-    target = loss.check_target(target, rows_of("x", x), model.out_features)
+    if not isinstance(target, MappedRows):  # rows on disk are checked batch by batch
+        target = loss.check_target(target, rows_of("x", x), model.out_features)
     batches = Batches(x, target, batch_size, seed=rng, dtype=model_dtype(model))
     if model.in_features is not None and batches.features != model.in_features:
         raise ArgumentError("x", f"{model.in_features} columns, the model's inputs", batches.features)
@@ -208,7 +210,9 @@ class _Tally:
 
     def add(self, step: Step) -> None:
         self.rows += step.rows
-        for name, value in {"loss": step.loss, **step.metrics()}.items():
+        # Of scores of many labels nobody knows the best but by computing them all.
+        metrics = {} if isinstance(step.outputs, Scores) else step.metrics()
+        for name, value in {"loss": step.loss, **metrics}.items():
             total, rows = self.sums.get(name, (0.0, 0))
             if not math.isnan(value):  # as the r2 of a single row is
                 total, rows = total + value * step.rows, rows + step.rows

@@ -10,10 +10,11 @@ import numpy as np
 
 from gbnn.data import Batches
 from gbnn.errors import ArgumentError, KindError, NonFiniteError, check_finite, check_int
-from gbnn.layers import Chain, Concatenate, Gradients, Layer, Parallel, Residual, as_activations
+from gbnn.layers import Chain, Concatenate, Gradients, Layer, Parallel, Residual, Scores, as_activations
 from gbnn.losses import Loss, cross_entropy
 from gbnn.rows import stored
 from gbnn.topology import Clock, Rewired, Rewirer, sites
+from gbnn.training.lazy import numbers, update
 from gbnn.training.optimizers import adam
 from gbnn.training.state import (
     State,
@@ -148,7 +149,11 @@ def _steps(
             del step  # nothing of this batch is held here while the next one is made
             count += 1
         if not count:
-            raise ArgumentError("batches", "at least one batch in each epoch", f"none in epoch {epoch}")
+            raise ArgumentError(
+                "batches",
+                "at least one batch in each epoch",
+                f"none in epoch {epoch} (a generator gives its batches once)",
+            )
 
 
 def _step(
@@ -165,12 +170,7 @@ def _step(
     parameters = model.parameters()
     rewires = rewiring is not None and rewiring.due(clock)
     if rewiring is None or not rewiring.skips_update(clock):
-        updates = optimizer.update(gradients, state.slots, values(model), state.step)
-        for name, parameter in parameters.items():
-            if isinstance(parameter, Weights):
-                parameter.add(updates[name])
-            else:
-                parameter += updates[name]
+        update(parameters, gradients, optimizer, state)
     changes: tuple[Rewired, ...] = ()
     if rewiring is not None and (rewires or rewiring.watches):
         places = sites(parameters, gradients, state.slots, state.memory, model)
@@ -198,7 +198,7 @@ def _differentiated(model: Layer, x: Any, target: Any, loss: Loss) -> tuple[Any,
             _, gradients = pullback(dy, inputs=False)
             # From the output back: the first that is not finite is where it began.
             for name in reversed(gradients):
-                check_finite(f"gradient of {name}", np.asarray(gradients[name]))
+                check_finite(f"gradient of {name}", numbers(gradients[name]))
     except BaseException:
         for name, array in model.buffers().items():
             np.copyto(array, buffers[name])
@@ -236,9 +236,14 @@ def _pair(batch: Any) -> tuple[Any, Any]:
     return batch[0], batch[1]
 
 
+def _finite(y: Any) -> bool:
+    """Whether an output is; that of many labels is not computed, so what it is computed from."""
+    return bool(np.isfinite(stored(y.h if isinstance(y, Scores) else y)).all())
+
+
 def _blame(model: Layer, x: Any) -> str:
     """Say which layer is the first whose output is not finite."""
-    if np.isfinite(stored(model.forward(x, training=True)[0])).all():
+    if _finite(model.forward(x, training=True)[0]):
         return ", though every output is finite"
     path, layer = _first_bad(model, x, "")
     return f", and layer {path or 'model'} ({layer.kind}) is the first whose output is not"
@@ -249,7 +254,7 @@ def _first_bad(layer: Layer, x: Any, path: str) -> tuple[str, Layer]:
     if isinstance(layer, (Chain, Concatenate, Parallel, Residual)):
         for name, child in layer.children().items():
             y = child.forward(x, training=True)[0]
-            if not np.isfinite(stored(y)).all():
+            if not _finite(y):
                 return _first_bad(child, x, f"{path}.{name}" if path else name)
             x = y if isinstance(layer, Chain) else x
     return path, layer

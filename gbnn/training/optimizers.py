@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from gbnn.errors import ArgumentError, check_float
+from gbnn.training.catch_up import AdamTable
+from gbnn.training.idle import Idle, Table
 from gbnn.training.schedules import Schedule, as_schedule
 from gbnn.training.transform import At, Choice, Transform, elementwise, positive
 
@@ -50,6 +52,12 @@ def sgd(
     ----------
     I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML 2013.
 
+    Notes
+    -----
+    Lazily (`Transform.lazily`), plain steps owe an untouched edge nothing. With momentum or decay its value
+    and slot go by a linear recurrence, whose matrix over the missed steps, each with its own learning rate,
+    is kept for every number of them.
+
     Examples
     --------
     >>> from gbnn.training.optimizers import sgd
@@ -69,7 +77,12 @@ def sgd(
             g = g + keep * velocity if nesterov else velocity
         np.multiply(g, -at.rate, out=out)
 
-    return elementwise(rule, ("momentum",) if keep else (), _learning(learning_rate), weight_decay, decay)
+    def idle(decays: bool) -> Idle:
+        still = not keep and not decays
+        return Idle(still=still, quiet=still, linear=True, linear_in_gradient=True)
+
+    names = ("momentum",) if keep else ()
+    return elementwise(rule, names, _learning(learning_rate), weight_decay, decay, idle)
 
 
 def adam(
@@ -108,6 +121,14 @@ def adam(
     ----------
     D. P. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", 2015, arXiv:1412.6980.
 
+    Notes
+    -----
+    Lazily (`Transform.lazily`), without decay: over k steps without gradient the mean m shrinks by beta1**k
+    and the root s of the mean square by beta2**(k/2), so that the sum of the missed updates is m times a
+    function of s, which a series in epsilon / (s + epsilon) gives to the precision of the dtype
+    (`catch_up.AdamTable`); where it would not, the edge's missed steps are made again. With decay they
+    always are.
+
     Examples
     --------
     >>> from gbnn.training.optimizers import adam
@@ -126,8 +147,9 @@ def adamw(
 ) -> Transform:
     """Adam with decoupled weight decay: ``torch.optim.AdamW``.
 
-    The arguments, slots and errors are those of `adam`; but the learning rate times `weight_decay` is the
-    share by which the values shrink at each step, beside what the gradient does.
+    The arguments, slots and errors are those of `adam`, and so is the way to be lazy (here with decay, too);
+    but the learning rate times `weight_decay` is the share by which the values shrink at each step, beside
+    what the gradient does.
 
     References
     ----------
@@ -174,7 +196,20 @@ def _adam(
         if at.decay and decoupled:
             out -= (at.rate * at.decay) * w
 
-    return elementwise(rule, ("momentum", "square"), _learning(rate), weight_decay, decay)
+    now = _learning(rate)
+
+    def idle(decays: bool) -> Idle:
+        share = weight_decay if decays else 0.0
+        # Not where what is left of the mean shrinks less fast than the root it is divided by.
+        if (share and not decoupled) or keep1 >= math.sqrt(keep2):
+            return Idle()
+
+        def closed(prefix: str) -> Table:
+            return AdamTable(now, keep1, keep2, least, share, prefix)
+
+        return Idle(closed=closed)
+
+    return elementwise(rule, ("momentum", "square"), now, weight_decay, decay, idle)
 
 
 def rmsprop(
@@ -209,6 +244,11 @@ def rmsprop(
     ----------
     T. Tieleman, G. Hinton, "Lecture 6.5: rmsprop", Neural Networks for Machine Learning, 2012.
 
+    Notes
+    -----
+    Lazily (`Transform.lazily`), without decay: as `sgd` with momentum, for a mean square without gradient
+    just shrinks. With decay an edge's missed steps are made again.
+
     Examples
     --------
     >>> from gbnn.training.optimizers import rmsprop
@@ -229,8 +269,11 @@ def rmsprop(
             velocity += out
         np.multiply(out if velocity is None else velocity, -at.rate, out=out)
 
+    def idle(decays: bool) -> Idle:
+        return Idle(quiet=not inertia and not decays, linear=not decays)
+
     names = ("square", "momentum") if inertia else ("square",)
-    return elementwise(rule, names, _learning(learning_rate), weight_decay, decay)
+    return elementwise(rule, names, _learning(learning_rate), weight_decay, decay, idle)
 
 
 def adagrad(
@@ -260,6 +303,11 @@ def adagrad(
     J. Duchi, E. Hazan, Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic
     Optimization", JMLR 12, 2011.
 
+    Notes
+    -----
+    Lazily (`Transform.lazily`), without decay, nothing is owed to an edge that is not touched. With decay its
+    missed steps are made again.
+
     Examples
     --------
     >>> from gbnn.training.optimizers import adagrad
@@ -276,7 +324,10 @@ def adagrad(
         np.divide(g, out, out=out)
         out *= -at.rate
 
-    return elementwise(rule, ("square",), _learning(learning_rate), weight_decay, decay)
+    def idle(decays: bool) -> Idle:
+        return Idle(still=not decays, quiet=not decays, linear=not decays)
+
+    return elementwise(rule, ("square",), _learning(learning_rate), weight_decay, decay, idle)
 
 
 def _learning(rate: float | Schedule) -> Schedule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from gbnn.errors import ArgumentError, GbnnError, KindError, generator
 from gbnn.layers import Layer
 from gbnn.losses import Loss
 from gbnn.topology import Memory, Rewired
+from gbnn.training.lazy import Backlog
 from gbnn.training.transform import Transform
 from gbnn.weights import Weights
 
@@ -21,26 +22,68 @@ __all__ = ["State", "Step", "check_apart", "check_loss", "check_model", "model_d
 Array = np.ndarray[Any, Any]
 
 
-@dataclass
 class State:
     """What training keeps between steps, beside the model: save it to go on later.
 
     Attributes
     ----------
     slots : dict
-        Parameter -> slot -> array: the optimizer's state. It follows edges when they move.
+        Parameter -> slot -> array: the optimizer's state. It follows edges when they move. Reading it here
+        brings it up to date where the optimizer is lazy, and the weights with it; an array that was read
+        before a step is not.
     step : int
         Steps done.
     generator : numpy.random.Generator
         Where rewiring draws from.
     memory : dict
         Parameter -> `topology.Memory`: what rewiring remembers of each layer.
+
+    Examples
+    --------
+    >>> from gbnn import models
+    >>> from gbnn.training import State, adam
+    >>> state = State.start(models.mlp([8, 20, 2], density=0.2), adam())
+    >>> sorted(state.slots["0.weights"]), state.step
+    (['momentum', 'square'], 0)
     """
 
-    slots: dict[str, dict[str, Array]]
-    step: int
-    generator: np.random.Generator
-    memory: dict[str, Memory] = field(default_factory=dict)
+    def __init__(
+        self,
+        slots: dict[str, dict[str, Array]],
+        step: int,
+        generator: np.random.Generator,
+        memory: dict[str, Memory] | None = None,
+    ) -> None:
+        self.raw_slots = slots
+        self.step = step
+        self.generator = generator
+        self.memory: dict[str, Memory] = {} if memory is None else memory
+        self.backlogs: dict[str, Backlog] = {}
+
+    @property
+    def slots(self) -> dict[str, dict[str, Array]]:
+        """The optimizer's state, all of it up to date; `raw_slots` where what is owed does not matter."""
+        self.settle()
+        return self.raw_slots
+
+    @slots.setter
+    def slots(self, slots: dict[str, dict[str, Array]]) -> None:
+        self.settle()
+        self.raw_slots = slots
+
+    def settle(self) -> None:
+        """Bring slots and weights up to date (`Weights.settle`): O(nnz) if any edge was left for later."""
+        for backlog in self.backlogs.values():
+            if backlog.weights.pending is backlog:
+                backlog.weights.settle()
+
+    # A copy is of what is settled; what is owed belongs to the model at hand.
+    def __getstate__(self) -> dict[str, Any]:
+        self.settle()
+        return self.__dict__ | {"backlogs": {}}
+
+    def __repr__(self) -> str:
+        return f"State(step={self.step}, parameters={sorted(self.raw_slots)})"
 
     @classmethod
     def start(cls, model: Layer, optimizer: Transform, seed: int | np.random.Generator = 0) -> State:
@@ -92,7 +135,7 @@ def values(model: Layer) -> dict[str, Array]:
 
 def model_dtype(model: Layer) -> np.dtype[Any]:
     """Return the dtype of a model's parameters; float32 if it has none."""
-    dtypes: list[np.dtype[Any]] = [array.dtype for array in values(model).values()]
+    dtypes: list[np.dtype[Any]] = [parameter.dtype for parameter in model.parameters().values()]
     return dtypes[0] if dtypes else np.dtype(np.float32)
 
 

@@ -5,21 +5,23 @@ rewiring, carrying each slot is all there is to do, and a new edge begins like o
 
 All but `clip_by_norm` work value by value, by a *rule* that is given one block of everything at a time, so
 that temporary arrays stay in cache. There is the room for what comes later: a rule compiled into one pass, a
-lazy gradient made block by block, a gradient on touched edges only. Each is another caller of a rule, beside
-`elementwise`, and none changes what a `Transform` is.
+lazy gradient made block by block. Each is another caller of a rule, beside `elementwise`, and none changes
+what a `Transform` is. Where a gradient is on touched edges only, the training loop gives a transform just
+those (`lazy`), and `Transform.idle` says what is owed to the others.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gbnn.errors import ArgumentError, KindError, check_finite, check_float, check_int
+from gbnn.errors import ArgumentError, KindError, check_bool, check_finite, check_float, check_int
+from gbnn.training.idle import Idle, of_chain
 from gbnn.training.schedules import Schedule, as_schedule, constant
 from gbnn.weights import real_dtype
 
@@ -53,6 +55,11 @@ class Transform:
         result may be the gradients themselves. A lazy gradient is asked for its array (`numpy.asarray`).
         NaN and infinity pass through without a warning: to look for them is the caller's choice.
         Names and shapes that do not fit raise ArgumentError.
+    idle : callable
+        ``idle(name) -> Idle``: what a step does to a value of this parameter whose gradient is zero; None, as
+        it is for a transform of your own that does not say, where a step has to be made on all values.
+    lazy : bool, optional
+        Whether `train` updates only the edges that a gradient touched, see `lazily`.
 
     Examples
     --------
@@ -69,6 +76,32 @@ class Transform:
 
     init: Callable[[Array], dict[str, Array]]
     update: Callable[[Gradients, Slots, Values, int], Updates]
+    idle: Callable[[str], Idle | None] = lambda name: None
+    lazy: bool | None = None
+
+    def lazily(self, choice: bool | None) -> Transform:
+        """Return the same optimizer, lazy or not; of a chain, the choice of the whole counts.
+
+        Parameters
+        ----------
+        choice : bool or None
+            Whether a step updates only the edges of a layer that the batch touched, where the layer's
+            gradient tells which (sparse activations). Others are given what they missed when somebody next
+            looks at them: values and slots are those of an optimizer that is not lazy, but for rounding.
+            False: never. True: wherever the optimizer can. None, the default: where that is faster.
+
+        Raises
+        ------
+        KindError
+            If it is none of these.
+
+        Examples
+        --------
+        >>> from gbnn.training import adam
+        >>> adam(1e-3).lazily(False).lazy
+        False
+        """
+        return replace(self, lazy=None if choice is None else check_bool("lazy", choice))
 
     def start(self, values: Values) -> dict[str, dict[str, Array]]:
         """Return the slots of all parameters: name -> slot -> zeros of the parameter's shape and dtype."""
@@ -115,7 +148,7 @@ def chain(*transforms: Transform) -> Transform:
             updates = part.update(updates, own, values, step)
         return updates
 
-    return Transform(init, update)
+    return Transform(init, update, lambda name: of_chain([part.idle(name) for part in transforms]))
 
 
 def scale(by: float | Schedule) -> Transform:
@@ -135,7 +168,8 @@ def scale(by: float | Schedule) -> Transform:
     def rule(at: At, g: Array, w: Array, out: Array) -> None:
         np.multiply(g, at.rate, out=out)
 
-    return elementwise(rule, (), as_schedule("by", by))
+    idle = Idle(still=True, quiet=True, linear=True, linear_in_gradient=True)
+    return elementwise(rule, (), as_schedule("by", by), idle=lambda decays: idle)
 
 
 def add_decayed_weights(rate: float, decay: Choice = None) -> Transform:
@@ -164,7 +198,10 @@ def add_decayed_weights(rate: float, decay: Choice = None) -> Transform:
         np.multiply(w, at.decay, out=out)
         out += g
 
-    return elementwise(rule, (), constant(0.0), share, decay)
+    def idle(decays: bool) -> Idle:
+        return Idle(still=not decays, quiet=not decays, linear=True, linear_in_gradient=True)
+
+    return elementwise(rule, (), constant(0.0), share, decay, idle)
 
 
 def clip_by_norm(max_norm: float) -> Transform:
@@ -213,7 +250,8 @@ def clip_by_norm(max_norm: float) -> Transform:
             return arrays
         return {n: np.multiply(array, factor, out=np.empty_like(values[n])) for n, array in arrays.items()}
 
-    return Transform(lambda values: {}, update)
+    idle = Idle(still=True, quiet=True, linear=True, by_value=False)
+    return Transform(lambda values: {}, update, lambda name: idle)
 
 
 def _norm(arrays: Values) -> float:
@@ -244,10 +282,12 @@ def elementwise(
     rate: Schedule,
     weight_decay: float = 0.0,
     decay: Choice = None,
+    idle: Callable[[bool], Idle] = lambda decays: Idle(),
 ) -> Transform:
     """Make a transform of slot names and ``rule(at, gradient, values, out, *slots)``.
 
     The rule gets one block of each array, writes the update to `out` and changes the slots in place.
+    ``idle(decays)`` says what it does where the gradient is zero, for a parameter that decays or not.
     """
     share = check_float("weight_decay", weight_decay, 0.0)
 
@@ -255,19 +295,22 @@ def elementwise(
         real_dtype("values", values.dtype)
         return {name: np.zeros_like(values) for name in names}
 
+    def share_of(name: str) -> float:
+        return share if decay is None or decay(name) else 0.0
+
     def update(gradients: Gradients, slots: Slots, values: Values, step: int) -> Updates:
         step, updates = check_int("step", step, 0), {}
         now = rate(step)
         with np.errstate(over="ignore", invalid="ignore"):
             for name, gradient, array, own in _matched(gradients, slots, values, names):
-                at = At(step, now, share if decay is None or decay(name) else 0.0)
+                at = At(step, now, share_of(name))
                 updates[name] = np.empty_like(array)
                 arrays = (gradient, array, updates[name], *own)
                 for block in blocks(array.shape):
                     rule(at, *(a[block] for a in arrays))
         return updates
 
-    return Transform(init, update)
+    return Transform(init, update, lambda name: idle(share_of(name) > 0.0))
 
 
 def blocks(shape: tuple[int, ...]) -> Iterator[slice | EllipsisType]:

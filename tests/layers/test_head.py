@@ -236,6 +236,27 @@ def test_a_pullback_of_other_weights_is_refused():
         pullback(at)
 
 
+def test_candidates_are_scored_with_the_weights_a_lazy_optimizer_owes():
+    layer, x, at = head(), batch(), pattern()
+    expected = layer.forward(x)[0].at(at).values
+    owed = layer.weights.values.copy()
+    layer.weights.assign(0.0)
+
+    def pay(values: np.ndarray, positions: Any) -> None:
+        some = slice(None) if positions is None else positions
+        values[some] = owed[some]
+
+    layer.weights.pending = pay
+    scores, pullback = layer.forward(x)
+    np.testing.assert_array_equal(scores.at(at).values, expected)
+    untouched = ~np.isin(layer.weights.targets, at.columns)
+    assert (layer.weights.raw[untouched] == 0).all()  # nobody asked for those
+    dh, _ = pullback(at)
+    layer.weights.pending = None
+    layer.weights.assign(owed)
+    np.testing.assert_array_equal(dh, layer.forward(x)[1](at)[0])
+
+
 # -- As a layer ----------------------------------------------------------------------------------------------
 
 

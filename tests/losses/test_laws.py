@@ -59,6 +59,13 @@ def test_order_and_precision_of_y_do_not_matter(loss, make):
     np.testing.assert_allclose(single_pullback(), pullback(), rtol=1e-4, atol=1e-6)
 
 
+def several(nn: Any, y: Any, target: Any, share: Any) -> Any:
+    """Torch's softmax cross entropy with a distribution as the target, over the rows that have labels."""
+    some = target.sum(1) > 0
+    shares = (target / share)[some]
+    return nn.functional.cross_entropy(y[some], shares) if some.any() else 0 * y.sum()
+
+
 def reference(torch: Any, name: str) -> Any:
     weight = torch.tensor(WEIGHTS, dtype=torch.float64)
     nn = torch.nn
@@ -72,6 +79,10 @@ def reference(torch: Any, name: str) -> Any:
         "binary, bool": nn.BCEWithLogitsLoss(),
         "binary, shares": nn.BCEWithLogitsLoss(),
         "binary, sparse": nn.BCEWithLogitsLoss(),
+        "binary, a mean over rows": lambda y, t: nn.BCEWithLogitsLoss(reduction="sum")(y, t) / len(y),
+        "multi-label, bool": lambda y, t: several(nn, y, t, t.sum(1, keepdim=True)),
+        "multi-label, sparse": lambda y, t: several(nn, y, t, t.sum(1, keepdim=True)),
+        "multi-label, each label 1": lambda y, t: several(nn, y, t, 1),
         "mse": nn.MSELoss(),
         "huber": nn.HuberLoss(),
         "huber of delta 0.4": nn.HuberLoss(delta=0.4),

@@ -40,7 +40,7 @@ def test_a_loss_is_a_value_that_a_file_can_record(loss, make):
 
 
 def test_options_tell_losses_apart():
-    assert len({repr(loss) for loss, _ in TABLE.values()}) == len({loss for loss, _ in TABLE.values()}) == 10
+    assert len({repr(loss) for loss, _ in TABLE.values()}) == len({loss for loss, _ in TABLE.values()}) == 13
     assert losses.Huber(1) == losses.Huber(np.float32(1.0))
 
 
@@ -61,6 +61,9 @@ def test_options_tell_losses_apart():
         (lambda: losses.CrossEntropy([1.0, 2.0])(np.zeros((1, 3)), [0]), "class_weights"),
         (lambda: losses.CrossEntropy([1.0, 2.0]).check_target([0], outputs=3), "class_weights"),
         (lambda: losses.CrossEntropy([1.0, 2.0]).check_target([0, 2]), "target"),
+        (lambda: losses.BinaryCrossEntropy(reduction="mean"), "reduction"),
+        (lambda: losses.BinaryCrossEntropy(reduction=None), "reduction"),
+        (lambda: losses.MultiLabelCrossEntropy(normalized=1), "normalized"),
         (lambda: losses.Huber(delta=0.0), "delta"),
         (lambda: losses.Huber(delta=np.inf), "delta"),
         (lambda: losses.Huber(delta=None), "delta"),

@@ -76,6 +76,15 @@ MODELS: dict[str, Maker] = {
     "Affine": lambda dtype: layers.Affine(6, 2.0, np.arange(6), dtype=dtype),
     "LayerNorm": lambda dtype: layers.LayerNorm(6, epsilon=1e-3, dtype=dtype),
     "Dropout": lambda dtype: layers.Chain(linear(dtype=dtype), layers.Dropout(0.4, 3)),
+    "KWinners": lambda dtype: layers.Chain(
+        linear(dtype=dtype), layers.KWinners(2, boost=1.5, period=50), linear(dtype=dtype)
+    ),
+    "Threshold": lambda dtype: layers.Chain(linear(dtype=dtype), layers.Threshold(0.1), linear(dtype=dtype)),
+    "bias on active outputs": lambda dtype: layers.Chain(
+        layers.KWinners(3),
+        layers.Linear(linear(dtype=dtype).weights, np.ones(6), bias_on="active", output="sparse"),
+        layers.Dense.random(6, 2, dtype=dtype),
+    ),
     "Dense": lambda dtype: layers.Dense.random(6, 6, dtype=dtype, seed=1),
     "ReserveLinear": lambda dtype: layers.ReserveLinear.of(linear(nnz=20, dtype=dtype), 9, penalty=0.1),
     "Dense, Fortran order": fortran,

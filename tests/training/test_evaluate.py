@@ -10,8 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 from gbnn import layers, losses, models, semirings, training
+from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
 from gbnn.layers import Layer
+from gbnn.rows import SparseRows, stored
 from gbnn.training.evaluate import in_order
 
 Array = np.ndarray[Any, Any]
@@ -58,7 +60,16 @@ def test_outputs_in_pieces_are_outputs_at_once(make: Callable[[], Layer], size: 
 )
 def test_outputs_of_any_kind_of_rows(make: Callable[[], Layer], kind: Callable[..., Any]) -> None:
     model, x = make(), samples()
-    np.testing.assert_array_equal(training.outputs(model, kind(x)), training.outputs(model, x))
+    y = training.outputs(model, kind(x))
+    if not sp.issparse(kind(x)):
+        np.testing.assert_array_equal(y, training.outputs(model, x))
+        return
+    # Absent entries are the identity of ⊕, which is 0 in plus_times alone; rounding has another order.
+    dtype = np.float64 if make is MODELS["float64"] else np.float32
+    expected = stored(model.forward(SparseRows.of(kind(x), dtype=dtype))[0])
+    np.testing.assert_allclose(y if expected.ndim == 2 else y[y != 0], expected, rtol=1e-5, atol=1e-6)
+    if make is not MODELS["min_plus"]:
+        np.testing.assert_allclose(y, training.outputs(model, x), rtol=1e-5, atol=1e-6)
 
 
 def test_evaluation_changes_nothing() -> None:
@@ -139,9 +150,45 @@ def test_wide_models_take_fewer_rows_at_a_time() -> None:
     for widths in ([60_000_000, 2], [8, 60_000_000]):
         model = models.mlp(widths, nnz=10, seed=0)
         x = sp.csr_array((40, widths[0]), dtype=np.float32)  # all its rows at once would not even be allowed
-        assert in_order(model, x).batch_size == 1
+        assert in_order(model, x).batch_size in (1, 1024)  # by whether the layer's output is an array
     assert in_order(trained(), samples()).batch_size == 1024
     assert in_order(trained(), samples(), 5).batch_size == 5
+
+
+def wide() -> Layer:
+    """A model whose hidden activations no array could hold."""
+    first = layers.Linear.random(8, 2**40, nnz=200, bias=False, seed=0)
+    edges, _ = Edges.from_coo(first.weights.to_coo()[1], np.arange(200) % 4, (2**40, 4))
+    return layers.Chain(first, layers.KWinners(5), layers.Linear.from_edges(edges, seed=1))
+
+
+def test_sparse_activations_of_any_width_keep_the_batch_size() -> None:
+    model, x = wide(), sp.csr_array(samples())
+    assert in_order(model, x).batch_size == 1024
+    y = training.outputs(model, x)
+    assert y.shape == (ROWS, 4)
+    assert np.abs(y).max() > 0
+    np.testing.assert_allclose(y, training.outputs(model, x, batch_size=5), rtol=1e-5, atol=1e-6)
+    assert np.array_equal(training.predict(model, x), y.argmax(axis=1))
+
+
+def test_a_wide_dense_layer_among_sparse_ones_counts() -> None:
+    first = layers.Linear.random(8, 2**22, nnz=200, bias=True, output="dense", seed=0)
+    assert in_order(layers.Chain(first, layers.KWinners(5)), sp.csr_array(samples())).batch_size == 4
+    sparse = layers.Linear.random(8, 2**22, nnz=200, bias=False, output="sparse", seed=0)
+    assert in_order(layers.Chain(sparse, layers.KWinners(5)), sp.csr_array(samples())).batch_size == 1024
+
+
+def test_sparse_outputs_become_an_array_where_it_is_of_a_size() -> None:
+    x = samples()
+    y = training.outputs(layers.KWinners(2), x)
+    assert isinstance(y, np.ndarray)
+    expected = layers.KWinners(2).forward(x)[0].to_dense()
+    np.testing.assert_array_equal(y, expected.astype(y.dtype))
+    with pytest.raises(
+        ArgumentError, match=rf"model: expected outputs that fit in an array of .*{2**40}, sparse"
+    ):
+        training.outputs(layers.Linear.random(8, 2**40, nnz=9, bias=False, seed=0), sp.csr_array(x))
 
 
 def test_overflow_is_infinite_without_a_warning() -> None:

@@ -1,7 +1,7 @@
 """784-n-10 at the same number of edges and ever larger n: after Golubeva et al. (ICLR 2021).
 
-    python benchmarks/reproduce/width.py --output width.jsonl --data fashion-mnist --seeds 0 1 2
-    python benchmarks/reproduce/width.py --output width.jsonl --plot width.png
+    python benchmarks/reproduce/wider.py --output wider.jsonl --data fashion-mnist --seeds 0 1 2
+    python benchmarks/reproduce/wider.py --output wider.jsonl --plot wider.png
 
 "Are wider nets better given the same number of parameters?" (arXiv:2010.14495). The number of edges is that
 of a full network with 128 hidden neurons, 101,632. They are divided between the two layers in the proportion
@@ -47,7 +47,7 @@ def one(given: argparse.Namespace, key: Row) -> Row:
     split = load(key["data"], given.mnist)
     split.x, split.y = split.x[: key["rows"]], split.y[: key["rows"]]
     steps = -(-len(split.x) // BATCH) * key["epochs"]
-    optimizer = training.adam(training.one_cycle(2e-3, steps))
+    optimizer = training.adam(training.schedules.one_cycle(2e-3, steps))
     return trained(network(key["width"], key["seed"]), split, rewiring(key["method"]), optimizer, key, BATCH)
 
 
@@ -84,7 +84,7 @@ if __name__ == "__main__":
         raise SystemExit
     grid = [
         {
-            "script": "width",
+            "script": "wider",
             "data": data,
             "method": "static" if width == FULL else method,
             "width": width,
