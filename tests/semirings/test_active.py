@@ -9,7 +9,7 @@ import pytest
 from graphblas import semiring as operators
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.active import defined_adjoint, defined_product, rows_of
+from support.active_definition import defined_adjoint, defined_product, rows_of
 from support.memory import peak_while
 from support.products import DIFFERENTIABLE, SEMIRINGS, ordinary, scattered_products, tied_products
 
