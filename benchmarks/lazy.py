@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gbnn.semirings import TouchedGradient
-from gbnn.training import adagrad, adam, adamw, rmsprop, sgd
+from gbnn.training import Transform, adagrad, adam, adamw, rmsprop, sgd
 from gbnn.training.lazy import update
 from gbnn.training.state import State
 from gbnn.weights import Weights
@@ -50,7 +50,7 @@ def run(name: str, nnz: int, touched: int) -> str:
     width = 2**20
     places = np.unique(rng.integers(0, width**2, nnz))
     start = rng.standard_normal(places.size)
-    sides: list[tuple[Weights, training.Transform, State, list[float]]] = []
+    sides: list[tuple[Weights, Transform, State, list[float]]] = []
     for choice in (None, False):
         weights = Weights.from_coo(places // width, places % width, start, (width, width))
         optimizer = OPTIMIZERS[name].lazily(choice)

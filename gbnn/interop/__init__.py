@@ -1,1 +1,1 @@
-"""The room for bridges to other libraries, optional extras imported on use; nothing is in it yet."""
+"""Bridges to other libraries, optional extras imported on use: `gbnn.interop.sklearn`."""
