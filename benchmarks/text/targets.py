@@ -41,8 +41,8 @@ def prepared(name: str, shared: Path) -> corpora.Texts:
     if name == "bibtex":
         parts = corpora.bibtex(shared / "ml_bibtex.npz")
         weigh = TfidfTransformer(sublinear_tf=True).fit(parts.train)
-        rows = [sp.csr_array(weigh.transform(x)).astype(np.float32) for x in (parts.train, parts.test)]
-        return corpora.Texts(*rows, parts.y_train, parts.y_test)
+        x, x_test = (sp.csr_array(weigh.transform(x)).astype(np.float32) for x in (parts.train, parts.test))
+        return corpora.Texts(x, x_test, parts.y_train, parts.y_test)
     if name == "clinc":
         parts = corpora.clinc(shared / "clinc150_full.json.gz")
         text = HashingText(words=(1, 2), characters=(1, 4), tf="log")
@@ -61,8 +61,10 @@ def numbered(x: Any, x_test: Any) -> tuple[Any, Any]:
     def of(rows: Any) -> Any:
         place = np.minimum(np.searchsorted(columns, rows.indices), columns.size - 1)
         keep = columns[place] == rows.indices
-        ends = np.append(0, np.cumsum(keep))[rows.indptr]
-        return sp.csr_array((rows.data[keep], place[keep], ends), shape=(rows.shape[0], columns.size))
+        ends = np.append(0, np.cumsum(keep))[rows.indptr].astype(np.int32)
+        return sp.csr_array(
+            (rows.data[keep], place[keep].astype(np.int32), ends), shape=(rows.shape[0], columns.size)
+        )
 
     return of(x), of(x_test)
 

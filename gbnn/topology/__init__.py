@@ -18,6 +18,7 @@ from gbnn.topology.grow.strongest_into import strongest_into
 from gbnn.topology.grow.swaps import swapped
 from gbnn.topology.in_turn import InTurn, Rewirer, in_turn
 from gbnn.topology.langevin import random_walk
+from gbnn.topology.on_demand import OnDemand
 from gbnn.topology.prune.limits import sign_flip
 from gbnn.topology.prune.percolation import percolation
 from gbnn.topology.prune.rules import Prune, lowest, magnitude, set_magnitude
@@ -36,7 +37,9 @@ from gbnn.topology.schedules import (
     piecewise,
     sigmoid,
 )
+from gbnn.topology.seen import count_seen, seen
 from gbnn.topology.site import Memory, Site, sites
+from gbnn.topology.use import track_use
 
 __all__ = [
     *recipes.__all__,
@@ -48,6 +51,7 @@ __all__ = [
     "InTurn",
     "Grow",
     "Memory",
+    "OnDemand",
     "Prune",
     "Rewired",
     "explored",
@@ -61,6 +65,7 @@ __all__ = [
     "grow",
     "cannistraci_hebb",
     "constant",
+    "count_seen",
     "cosine",
     "cubic",
     "doubling",
@@ -101,6 +106,7 @@ __all__ = [
     "sampled_gradient",
     "scores",
     "search_absent",
+    "seen",
     "set_magnitude",
     "sigmoid",
     "sign_flip",
@@ -110,6 +116,7 @@ __all__ = [
     "strongest_into",
     "swapped",
     "to_density",
+    "track_use",
     "weakest_blocks",
     "weakest_in_groups",
     "wire",

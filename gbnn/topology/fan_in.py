@@ -122,4 +122,4 @@ class ConstantFanIn:
     def grow(self, site: Site, dropped: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Grow into each neuron what it needs, by the largest |gradient|."""
         del site.memory.layer[GO]
-        return strongest_into(site.probe, site.kept(dropped), *site.memory.layer.pop(NEED))
+        return strongest_into(site.dense_probe, site.kept(dropped), *site.memory.layer.pop(NEED))

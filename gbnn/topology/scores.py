@@ -9,6 +9,8 @@ import numpy as np
 
 from gbnn.edges import Compressed
 from gbnn.errors import ArgumentError, check_finite, check_float, check_function, check_real
+from gbnn.rows import SparseRows
+from gbnn.topology.moved import ranks_in
 from gbnn.topology.site import Site
 
 __all__ = [
@@ -293,12 +295,22 @@ def by_input(score: Score, power: float = 1.0) -> Score:
     exponent = check_float("power", power, 0)
 
     def weighted(site: Site) -> Array:
-        x, source = site.probe.x, site.weights.edges.by_source
+        source = site.weights.edges.by_source
         with np.errstate(all="ignore"):
-            norm = np.sqrt(np.einsum("bi,bi->i", x, x))[source.ids] ** exponent
+            norm = np.sqrt(_squares(site.probe.x, source.ids)) ** exponent
         return _product(score(site), _to_edges(source, norm))
 
     return weighted
+
+
+def _squares(x: Array | SparseRows, ids: Array) -> Array:
+    """Return the sum of the squares of some neurons' values, in their dtype."""
+    if not isinstance(x, SparseRows):
+        squares: Array = np.einsum("bi,bi->i", x, x)[ids]
+        return squares
+    at = ranks_in(ids, x.columns)
+    known = np.flatnonzero(at >= 0)
+    return np.bincount(at[known], x.values[known] ** 2, minlength=ids.size).astype(x.dtype)
 
 
 def sums(neurons: Compressed, values: Array) -> Array:

@@ -11,8 +11,9 @@ import numpy as np
 from gbnn.edges import Change, Edges
 from gbnn.errors import ArgumentError, KindError
 from gbnn.layers import Chain, Concatenate, Layer, Parallel, Residual
-from gbnn.semirings import EdgeGradient, Probe
+from gbnn.semirings import ActiveGradient, ActiveProbe, EdgeGradient, Probe
 from gbnn.topology.clock import Clock
+from gbnn.topology.moved import MovedGradient
 from gbnn.weights import Weights
 
 __all__ = ["EachStep", "Memory", "Site", "sites"]
@@ -114,15 +115,30 @@ class Site:
         return np.asarray(self.gradient)
 
     @property
-    def probe(self) -> Probe:
-        """The derivatives by absent edges; ArgumentError where there is no such gradient."""
-        if not isinstance(self.gradient, EdgeGradient):
+    def probe(self) -> Probe | ActiveProbe:
+        """The derivatives by absent edges; ArgumentError where there is no such gradient.
+
+        An `ActiveProbe` where the batch was sparse: rules that work by neurons of all numbers ask for
+        `dense_probe`.
+        """
+        if not isinstance(self.gradient, EdgeGradient | ActiveGradient):
             wanted = "the gradient of a plus_times layer, to grow edges by"
             raise ArgumentError(f"rewiring {self.name}", wanted, type(self.gradient).__name__)
         try:
             return self.gradient.probe
         except ArgumentError as error:
             raise ArgumentError(f"rewiring {self.name}", error.expected, error.got) from None
+
+    @property
+    def dense_probe(self) -> Probe:
+        """The derivatives by absent edges, as `probe`; ArgumentError also where the batch was sparse."""
+        probe = self.probe
+        if isinstance(probe, ActiveProbe):
+            wanted = (
+                "a dense batch: this rule looks at all neurons (topology.gradient takes sparse ones, too)"
+            )
+            raise ArgumentError(f"rewiring {self.name}", wanted, "sparse activations")
+        return probe
 
     def kept(self, dropped: Array) -> Edges:
         """Return the edges without those at the positions `dropped`."""
@@ -151,7 +167,11 @@ class Site:
             self.slots[name] = change.carry(slot)
         self.memory.follow(change)
         try:
-            self.gradient = EdgeGradient(self.probe.x, self.probe.dy, self.weights.edges)
+            probe = self.probe
+            if isinstance(probe, ActiveProbe):
+                self.gradient = MovedGradient(probe.x, probe.dy, self.weights.edges)
+            else:
+                self.gradient = EdgeGradient(probe.x, probe.dy, self.weights.edges)
         except ArgumentError:  # nothing is known of absent edges: new ones have gradient 0
             if self.gradient is not None:
                 self.gradient = change.carry(np.asarray(self.gradient))

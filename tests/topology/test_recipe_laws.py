@@ -78,6 +78,12 @@ def shared_evenly(recipe: Any, network: Sequence[Site], first: int, clock: Clock
     return total
 
 
+def within_budget(recipe: Any, network: Sequence[Site], first: int, clock: Clock) -> int:
+    """Growth on demand: no more than its budget a layer, and as many as data ask for."""
+    assert all(site.weights.nnz <= recipe.budget for site in network)
+    return sum(site.weights.nnz for site in network)
+
+
 class Case(NamedTuple):
     """A recipe, with the number of edges it plans after each rewiring."""
 
@@ -104,6 +110,12 @@ CASES: dict[str, Case] = {
     "gse": Case(lambda: topology.gse(2, 0.5)),
     "gmp": Case(lambda: topology.gmp(0.1, 2), pruned_to(0.1)),
     "granet": Case(lambda: topology.granet(0.1, 2), pruned_to(0.1)),
+    "grow_on_demand": Case(
+        lambda: topology.grow_on_demand(
+            9, 2, offer=topology.grow.strongest, pace=0.5, trial=1, layers=lambda site: True
+        ),
+        within_budget,
+    ),
     "cht": Case(topology.cht),
     "cht, output": Case(lambda: topology.cht(0.5, rewire_output=True)),
     "chts": Case(lambda: topology.chts(0.5, topology.every_steps(2, 1.0), rewire_output=True)),

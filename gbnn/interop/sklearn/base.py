@@ -110,16 +110,16 @@ class SparseMLP(BaseEstimator, ABC):  # type: ignore[misc]
         self, options: Options, rows: Activations, targets: Any, weights: Array | None, fresh: bool
     ) -> None:
         """Make the network, or give edges to features that it has not seen."""
-        columns = occurring(rows)
+        columns, counts = occurring(rows)
         if not fresh:
             plan = replace(options.plan, start=self._start)
             network.grow(plan, self.model_, self._entrances, columns, self._state, self._rng)
             return
         bias = self._first_bias(targets, np.ones(len(rows)) if weights is None else weights)
-        plan = options.plan.suited(len(rows), columns.size, entries(rows))
+        plan = options.plan.suited(len(rows), counts, entries(rows))
         shape = rows.shape[1], energy(rows, weights)
         self.model_, self._entrances = network.build(
-            plan, columns, *shape, bias.astype(self._dtype), self._rng
+            plan, columns, counts, *shape, bias.astype(self._dtype), self._rng
         )
         self._state = State.start(self.model_, self._optimizer(options, 0), int(self._rng.integers(2**31)))
         self.n_layers_ = len(options.plan.hidden) + 2
@@ -150,7 +150,7 @@ class SparseMLP(BaseEstimator, ABC):  # type: ignore[misc]
         partial: bool,
     ) -> None:
         batches = Epochs(rows, options.size_of_batch(len(rows)), self._rng, options.shuffle)
-        epochs = 1 if partial else options.epochs(len(batches))
+        epochs = 1 if partial else options.epochs(len(batches), many=self._start == network.NEAR)
         edged = any(isinstance(p, Weights) for p in self.model_.parameters().values())
         weights = None if weights is None else weights / weights.mean()
         loss = RowLoss(self._row_loss(options.label_smoothing), targets, weights)

@@ -19,16 +19,16 @@ from gbnn.topology import Memory, Site
 from gbnn.training import State
 from gbnn.weights import Weights
 
-__all__ = ["Plan", "build", "fan", "grow"]
+__all__ = ["NEAR", "Plan", "build", "grow"]
 
 Array = np.ndarray[Any, Any]
 
 BUDGET = 2**23
-"""Edges that a layer gets where its user does not say: every one if so many suffice, else as many a neuron as
-make so many together."""
+"""Edges that a layer gets where its user does not say: every one if so many suffice, else so many together, a
+feature by how often it occurs."""
 HALF, MANY = 0.5, 32
 LEAST = 16
-"""Edges that a neuron gets at least, whatever the budget: fewer do not train well."""
+"""Edges that a neuron gets at least, whatever the budget."""
 START, NEAR = 0.3, 0.03
 """Standard deviation of what a first hidden neuron receives at the start, of a row of mean length: the second
 where features are many for the rows there are, since what a rare feature starts with stays as noise."""
@@ -47,26 +47,26 @@ class Plan:
     start: float = START
     full: bool = True
 
-    def suited(self, rows: int, features: int, entries: float) -> Plan:
+    def suited(self, rows: int, counts: Array, entries: float) -> Plan:
         """Return the plan for rows that have so many `entries` that are not 0, on average.
 
         Dropout is by default HALF where there are more features than a quarter of the rows; of inputs only
         if a row has MANY, which then say the same in several ways, as n-grams of text do; of hidden
         neurons only where a feature reaches a quarter of them, for few edges are regularisation enough. First
         weights are then nearer to 0. A layer from all features to all neurons is a full array only where rows
-        are full enough that its gradient is, too.
+        are full enough that its gradient is, too. `counts` says how often each feature occurs.
         """
-        many = features > rows / 4
+        many = counts.size > rows / 4
         usual = HALF if many else 0.0
         hidden = self.dropout
         if hidden is None:
             width = self.hidden[0] if self.hidden else 1
-            each = fan(features, width, self.edges_per_feature)
+            each = usual_fan(counts, fans(counts, width, self.edges_per_feature))
             hidden = usual if 4 * each >= width else 0.0
         of_input = self.input_dropout
         if of_input is None:
             of_input = usual if entries >= MANY else 0.0
-        full = entries >= FEW * features
+        full = entries >= FEW * counts.size
         start = NEAR if many else START
         return replace(self, dropout=hidden, input_dropout=of_input, start=start, full=full)
 
@@ -78,8 +78,36 @@ def fan(neurons: int, others: int, wanted: int | None = None) -> int:
     return min(wanted, others)
 
 
+def fans(counts: Array, others: int, wanted: int | None = None) -> Array:
+    """Return how many edges each feature gets, to so many neurons: int64, shape (k,).
+
+    Where the budget is short they go with the root of how often a feature occurs (`counts`): what occurs
+    once or twice has little to teach, and there are many such in text.
+    """
+    if wanted is not None or counts.size * others <= BUDGET:
+        return np.full(counts.size, min(wanted or others, others))
+    least, roots = min(LEAST, others), np.sqrt(counts)
+    low, high = 0.0, float(others)
+    for _ in range(40):  # halve what multiplies the roots, until the budget is met
+        middle = (low + high) / 2
+        total = np.clip(middle * roots, least, others).sum()
+        low, high = (low, middle) if total > BUDGET else (middle, high)
+    return np.clip(low * roots, least, others).astype(np.int64)
+
+
+def usual_fan(counts: Array, each: Array) -> float:
+    """Return how many edges the features of a row have, on average over all entries."""
+    return float(np.average(each, weights=counts)) if counts.size else 1.0
+
+
 def build(
-    plan: Plan, columns: Array, in_features: int, length: float, bias: Array, rng: np.random.Generator
+    plan: Plan,
+    columns: Array,
+    counts: Array,
+    in_features: int,
+    length: float,
+    bias: Array,
+    rng: np.random.Generator,
 ) -> tuple[Layer, list[str]]:
     """Make the network.
 
@@ -88,6 +116,8 @@ def build(
     plan : Plan
     columns : ndarray of int64, shape (k,)
         Features that get edges, ascending.
+    counts : ndarray of int64, shape (k,)
+        How often each occurs.
     in_features : int
     length : float
         Of a row: inputs are divided by it, so that no learning rate depends on the unit of X.
@@ -104,23 +134,26 @@ def build(
     outputs, dtype = bias.size, bias.dtype
     # A step of the optimizer moves a row's hidden neurons by as much as there are edges: the fewer they are,
     # the longer the rows (the full ratio is too much: measured on text of 16 edges a feature).
-    share = fan(columns.size, plan.hidden[0], plan.edges_per_feature) / plan.hidden[0] if plan.hidden else 1.0
+    share = 1.0
+    if plan.hidden:
+        each = fans(counts, plan.hidden[0], plan.edges_per_feature)
+        share = usual_fan(counts, each) / plan.hidden[0]
     steps: list[Layer] = [Scale(1 / (length * math.sqrt(share)))]
     if plan.input_dropout:
         steps.append(layers.Dropout(plan.input_dropout, rng))
     at = len(steps)
     if not plan.hidden:
-        steps.append(_entrance(plan, columns, (in_features, outputs), 0.0, bias, dtype, rng))
+        steps.append(_entrance(plan, columns, counts, (in_features, outputs), 0.0, bias, dtype, rng))
         return layers.Chain(*steps), [f"{at}.weights"]
     zeros = np.zeros(plan.hidden[0], dtype)
-    first = _entrance(plan, columns, (in_features, plan.hidden[0]), plan.start, zeros, dtype, rng)
+    first = _entrance(plan, columns, counts, (in_features, plan.hidden[0]), plan.start, zeros, dtype, rng)
     deep: list[Layer] = [first, *_between(plan, rng)]
     for rows, width in pairwise(plan.hidden):
         deep += [_full_or_sparse(rows, width, np.zeros(width, dtype), rng), *_between(plan, rng)]
     deep.append(_full_or_sparse(plan.hidden[-1], outputs, bias, rng))
     if not plan.skip:
         return layers.Chain(*steps, *deep), [f"{at}.weights"]
-    direct = _entrance(plan, columns, (in_features, outputs), 0.0, None, dtype, rng)
+    direct = _entrance(plan, columns, counts, (in_features, outputs), 0.0, None, dtype, rng)
     both = layers.Parallel(layers.Chain(*deep), direct)
     return layers.Chain(*steps, both), [f"{at}.0.0.weights", f"{at}.1.weights"]
 
@@ -132,6 +165,7 @@ def _between(plan: Plan, rng: np.random.Generator) -> list[Layer]:
 def _entrance(
     plan: Plan,
     columns: Array,
+    counts: Array,
     shape: tuple[int, int],
     deviation: float,
     bias: Array | None,
@@ -139,9 +173,9 @@ def _entrance(
     rng: np.random.Generator,
 ) -> Layer:
     """Make a layer from the features that occur."""
-    each = fan(columns.size, shape[1], plan.edges_per_feature)
-    if plan.full and columns.size * each == shape[0] * shape[1]:
-        values = _started(columns.size * each, deviation, dtype, rng)
+    each = fans(counts, shape[1], plan.edges_per_feature)
+    if plan.full and each.sum() == shape[0] * shape[1]:
+        values = _started(shape[0] * shape[1], deviation, dtype, rng)
         return layers.Dense(values.reshape(shape), bias)
     edges = _fanned(columns, each, shape, rng)
     values = _started(edges.nnz, deviation, dtype, rng)
@@ -154,11 +188,12 @@ def _started(count: int, deviation: float, dtype: Any, rng: np.random.Generator)
     return values.astype(dtype)
 
 
-def _fanned(columns: Array, each: int, shape: tuple[int, int], rng: np.random.Generator) -> Edges:
-    """Draw `each` different targets for every column: one in each of as many equal parts of the outputs."""
-    bounds = np.arange(each + 1) * shape[1] // max(each, 1)
-    targets = rng.integers(bounds[:-1], bounds[1:], size=(columns.size, each))
-    return Edges(np.repeat(columns, each), targets.ravel(), shape)
+def _fanned(columns: Array, each: Array, shape: tuple[int, int], rng: np.random.Generator) -> Edges:
+    """Draw different targets for every column: one in each of as many equal parts of the outputs."""
+    parts = np.repeat(each, each)
+    part = np.arange(parts.size) - np.repeat(np.cumsum(each) - each, each)
+    targets = rng.integers(part * shape[1] // parts, (part + 1) * shape[1] // parts)
+    return Edges(np.repeat(columns, each), targets, shape)
 
 
 def _full_or_sparse(rows: int, width: int, bias: Array, rng: np.random.Generator) -> Layer:
@@ -167,7 +202,7 @@ def _full_or_sparse(rows: int, width: int, bias: Array, rng: np.random.Generator
     if each == rows:
         values = rng.standard_normal((rows, width)) * np.sqrt(2 / rows)
         return layers.Dense(values.astype(bias.dtype), bias)
-    turned = _fanned(np.arange(width), each, (width, rows), rng)
+    turned = _fanned(np.arange(width), np.full(width, each), (width, rows), rng)
     edges, _ = Edges.from_coo(turned.targets, turned.sources, (rows, width))
     values = rng.standard_normal(edges.nnz) * np.sqrt(2 / each)
     return layers.Linear(Weights(edges, values.astype(bias.dtype)), bias)
@@ -188,7 +223,7 @@ def grow(
             continue
         width = weights.out_features
         each = fan(known.size + new.size, width, plan.edges_per_feature)
-        added = _fanned(new, each, weights.shape, rng)
+        added = _fanned(new, np.full(new.size, each), weights.shape, rng)
         edges, change, _ = weights.edges.rewired((), added.sources, added.targets)
         deviation = plan.start if k == 0 and plan.hidden else 0.0
         values = _started(added.nnz, deviation, weights.dtype, rng)

@@ -39,9 +39,14 @@ class Options:
         """Return the size of a batch: by default some fifty batches an epoch, of 16 to 128 rows."""
         return min(rows, self.batch_size or min(128, max(16, rows // 50)))
 
-    def epochs(self, batches: int) -> int:
-        """Return how many epochs of so many batches to train: by default 5 to 200, to make 1,200 steps."""
-        return self.max_iter or min(200, max(5, math.ceil(1200 / batches)))
+    def epochs(self, batches: int, *, many: bool) -> int:
+        """Return how many epochs of so many batches to train: by default what makes 1,200 steps.
+
+        They are 4 to 200; of `many` features for the rows, which are soon known by heart, at most 12, unless
+        these make less than 600 steps.
+        """
+        most = max(12, math.ceil(600 / batches)) if many else 200
+        return self.max_iter or min(200, most, max(4, math.ceil(1200 / batches)))
 
 
 def checked(estimator: Any) -> Options:

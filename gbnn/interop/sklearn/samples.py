@@ -34,12 +34,15 @@ def take(x: Activations, rows: Any) -> Activations:
     return x.take(rows) if isinstance(x, SparseRows) else x[rows]
 
 
-def occurring(x: Activations) -> Array:
-    """Return the features that are not 0 in every row, ascending, int64."""
+def occurring(x: Activations) -> tuple[Array, Array]:
+    """Return the features that are not 0 in every row, ascending, and in how many rows: int64."""
     if isinstance(x, SparseRows):
         columns = np.sort(x.columns[x.values != 0])  # np.unique hashes, which takes ten times as long
-        return np.asarray(columns[np.diff(columns, prepend=-1) != 0])
-    return np.flatnonzero((x != 0).any(axis=0))
+        first = np.flatnonzero(np.diff(columns, prepend=-1))
+        return columns[first], np.diff(first, append=columns.size)
+    counts = np.count_nonzero(x, axis=0)
+    columns = np.flatnonzero(counts)
+    return columns, counts[columns]
 
 
 def entries(x: Activations) -> float:

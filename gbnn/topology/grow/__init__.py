@@ -6,6 +6,7 @@ from gbnn.topology.grow.candidates import Distribution, grabo, graest, sampled_g
 from gbnn.topology.grow.groups import by_chance, by_gradient, in_groups, weakest_in_groups
 from gbnn.topology.grow.hebb import cannistraci_hebb, hebb
 from gbnn.topology.grow.neighbourhood import local, same_block, small_world
+from gbnn.topology.grow.offers import Offer, fan_out, one_after_another, strongest
 from gbnn.topology.grow.recent import recent, recent_gradient, remember
 from gbnn.topology.grow.rules import Grow, gradient, random
 from gbnn.topology.grow.strongest import Search, search_absent, strongest_absent
@@ -15,11 +16,13 @@ from gbnn.topology.grow.swaps import swapped
 __all__ = [
     "Distribution",
     "Grow",
+    "Offer",
     "Search",
     "by_chance",
     "by_gradient",
     "cannistraci_hebb",
     "expanded",
+    "fan_out",
     "grabo",
     "gradient",
     "gradient_blocks",
@@ -27,6 +30,7 @@ __all__ = [
     "hebb",
     "in_groups",
     "local",
+    "one_after_another",
     "preferential",
     "random",
     "random_blocks",
@@ -37,6 +41,7 @@ __all__ = [
     "sampled_gradient",
     "search_absent",
     "small_world",
+    "strongest",
     "strongest_absent",
     "strongest_into",
     "swapped",

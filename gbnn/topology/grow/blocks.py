@@ -199,7 +199,7 @@ def gradient_blocks(
         coarse, gone, number = _coarse(site, dropped, count, high, wide)
         rows, columns = site.weights.shape
         if budget is None and rows * columns <= EXACT_PLACES:
-            best = _strongest(site.probe, coarse.kept(gone), number, high, wide)
+            best = _strongest(site.dense_probe, coarse.kept(gone), number, high, wide)
             return _places(*best, high, wide)
         blocks = coarse.weights.edges
         pairs = budget(blocks.nnz) if budget is not None else blocks.nnz
@@ -208,7 +208,7 @@ def gradient_blocks(
         i, j = sorted_distinct(*drawn(sums, blocks.shape, pairs, rng), blocks.shape)
         new = blocks.find(i, j) < 0
         i, j = i[new], j[new]
-        top = smallest(-_finite(_norms(site.probe, i, j, high, wide)), number)
+        top = smallest(-_finite(_norms(site.dense_probe, i, j, high, wide)), number)
         return _places(*filled(coarse, gone, (i[top], j[top]), number, rng), high, wide)
 
     return grow

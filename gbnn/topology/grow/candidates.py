@@ -23,6 +23,7 @@ from gbnn.sampling import MAX_EDGES
 from gbnn.topology.grow.places import check_room, filled, sorted_distinct
 from gbnn.topology.grow.rules import Grow
 from gbnn.topology.grow.strongest import strongest_absent
+from gbnn.topology.moved import at_edges
 from gbnn.topology.prune.rules import smallest
 from gbnn.topology.site import Site
 
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+MOST = 2**31
 Distribution = Callable[[Site, np.random.Generator], tuple[Array, Array]]
 
 
@@ -85,7 +87,7 @@ def grabo(site: Site, rng: np.random.Generator) -> tuple[Array, Array]:
     >>> grabo(site, np.random.default_rng(0))
     (array([3., 5.]), array([2., 2.]))
     """
-    probe = site.probe
+    probe = site.dense_probe
     return _sums(probe.x), _sums(probe.dy)
 
 
@@ -107,7 +109,7 @@ def graest(site: Site, rng: np.random.Generator) -> tuple[Array, Array]:
     >>> graest(site, np.random.default_rng(0))
     (array([1., 5.]), array([1., 2.]))
     """
-    probe = site.probe
+    probe = site.dense_probe
     signs = rng.choice(np.array([-1, 1], dtype=probe.x.dtype), size=probe.x.shape[0])
     with np.errstate(all="ignore"):  # what overflows is found where the weights are used
         sources, targets = np.abs(signs @ probe.x), np.abs(signs @ probe.dy)
@@ -185,7 +187,7 @@ def sampled_gradient(candidates: float | int = 1.0, distribution: Distribution =
             return filled(site, dropped, best, count, rng)
         drawn_pairs = drawn(weights_by(distribution, site, rng), edges.shape, budget(edges.nnz), rng)
         sources, targets = _absent(edges, *sorted_distinct(*drawn_pairs, edges.shape))
-        strength = np.abs(site.probe.at(sources, targets))
+        strength = np.abs(at_edges(site.probe, sources, targets))
         if not np.isfinite(strength).all():
             raise NonFiniteError("sampled gradient growth", "finite derivatives by candidates", "others")
         top = smallest(-strength, count)  # in canonical order: the smaller edge wins a tie
@@ -233,6 +235,9 @@ def weights_by(distribution: Distribution, site: Site, rng: np.random.Generator)
     Traceback (most recent call last):
     gbnn.errors.ArgumentError: distribution of sources: expected shape (3,), got (2,)
     """
+    if max(site.weights.shape) > MOST:
+        wanted = f"a layer of at most {MOST} neurons a side: each gets a weight"
+        raise ArgumentError(f"distribution, {site.name}", wanted, site.weights.shape)
     weights = distribution(site, rng)
     if not isinstance(weights, tuple | list) or len(weights) != 2:
         expected = "a pair of arrays, the weights of the sources and of the targets"

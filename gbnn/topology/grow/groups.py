@@ -11,6 +11,7 @@ from gbnn.edges import Edges
 from gbnn.errors import ArgumentError, NonFiniteError, check_function, check_int, check_real
 from gbnn.topology.grow.places import sorted_distinct
 from gbnn.topology.grow.rules import Grow
+from gbnn.topology.moved import at_edges
 from gbnn.topology.prune.rules import Prune, count_of
 from gbnn.topology.scores import checked, size
 from gbnn.topology.site import Site
@@ -54,7 +55,7 @@ def by_gradient(site: Site, sources: Array, targets: Array, rng: np.random.Gener
     >>> by_gradient(site, np.array([0, 1]), np.array([1, 0]), np.random.default_rng(0))
     array([2., 5.])
     """
-    merit: Array = np.abs(site.probe.at(sources, targets))
+    merit: Array = np.abs(at_edges(site.probe, sources, targets))
     return merit
 
 

@@ -45,7 +45,7 @@ def remember(steps: int = 32) -> EachStep:
     check_int("steps", steps, 1, 2**16)
 
     def each_step(site: Site, clock: Clock, rng: np.random.Generator) -> None:
-        probe, memory = site.probe, site.memory.layer
+        probe, memory = site.dense_probe, site.memory.layer
         if X in memory and memory[X].shape[1] < steps:  # of another rewiring, that remembers less
             for name in (X, DY):
                 old = np.roll(memory[name], -int(memory[NEXT]), axis=1)  # the oldest first

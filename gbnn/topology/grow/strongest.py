@@ -8,11 +8,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from gbnn.edges import Edges
-from gbnn.errors import ArgumentError, KindError, check_int
-from gbnn.semirings import Probe
+from gbnn.errors import ArgumentError, KindError, NonFiniteError, check_bool, check_int
+from gbnn.semirings import ActiveProbe, Probe
 from gbnn.topology.grow.strongest_finalists import Finalists
 from gbnn.topology.grow.strongest_neurons import Neurons, check_derivatives, neurons
 from gbnn.topology.grow.strongest_routes import by_blocks, by_bound, pairs_above, tile_shape, visit
+from gbnn.topology.moved import among, edges_out_of
 
 __all__ = ["Search", "check_layer", "search_absent", "strongest_absent"]
 
@@ -54,7 +55,7 @@ class Search(NamedTuple):
 
 
 def strongest_absent(
-    probe: Probe, present: Edges, count: int, *, block: int = _BLOCK, route: Route | None = None
+    probe: Probe | ActiveProbe, present: Edges, count: int, *, block: int = _BLOCK, route: Route | None = None
 ) -> tuple[Array, Array]:
     """Return the `count` absent edges of largest |Σ_b x[b, i]·dy[b, j]|, exactly.
 
@@ -80,13 +81,14 @@ def strongest_absent(
 
 
 def search_absent(
-    probe: Probe,
+    probe: Probe | ActiveProbe,
     present: Edges,
     count: int,
     *,
     block: int = _BLOCK,
     route: Route | None = None,
     limit: int = _LIMIT,
+    fill: bool = True,
 ) -> Search:
     """Find the `count` absent edges of largest |s|, s = Σ_b x[b, i]·dy[b, j].
 
@@ -100,8 +102,9 @@ def search_absent(
 
     Parameters
     ----------
-    probe : Probe
-        The layer's last x and dy. Neurons and samples that are all zero are passed over.
+    probe : Probe or ActiveProbe
+        The layer's last x and dy. Neurons and samples that are all zero are passed over; of a sparse batch
+        only active ones are looked at.
     present : Edges
         Edges that cannot be grown.
     count : int
@@ -111,6 +114,9 @@ def search_absent(
         By default the one that costs less by an estimate.
     limit : int
         Derivatives that may be computed.
+    fill : bool
+        Where fewer than `count` absent edges have a derivative: whether the smallest (source, target) of
+        derivative zero are added, of a sparse batch those of active sources first; else fewer are found.
 
     Returns
     -------
@@ -126,7 +132,8 @@ def search_absent(
 
     Notes
     -----
-    Memory is O(nnz + count + block + in + out). Where more than `count` pairs nearly tie, or fewer have a
+    Memory is O(nnz + count + block + in + out); of a sparse batch, with active neurons instead of in and out,
+    and the batch over these as a dense array. Where more than `count` pairs nearly tie, or fewer have a
     derivative, many are scored twice, which takes about ten times longer than BLAS.
 
     Examples
@@ -143,21 +150,36 @@ def search_absent(
     >>> search.visited  # source 1 is silent: 4 of 6 pairs
     0.6666666666666666
     """
-    rows, columns = check_layer(probe, present)
+    rows, columns = check_layer(probe, present, sparse=True)
     if route not in (None, "blocks", "bound"):
         raise ArgumentError("route", "'blocks', 'bound' or None", repr(route))
     if check_int("count", count, 0) > rows * columns - present.nnz:
         raise ArgumentError("count", f"at most {rows * columns - present.nnz} absent edges", count)
     check_int("block", block, 1)
     check_int("limit", limit, 0)
+    check_bool("fill", fill)
     none = np.empty(0, dtype=np.int64)
     if not count:
         return Search(none, none, np.empty(0), route or "blocks", 0.0)
+    if isinstance(probe, ActiveProbe):
+        return _among_active(probe, present, count, block, route, limit, fill)
+    found = _searched(probe, present, count, block, route, limit)
+    if not fill:
+        return found
+    return Search(*_filled(*found[:3], present, count), *found[3:])
+
+
+def _searched(
+    probe: Probe, present: Edges, count: int, block: int, route: Route | None, limit: int
+) -> Search:
+    """Find the best absent edges that have a derivative: `count`, or as many as there are."""
+    rows, columns = present.shape
+    none = np.empty(0, dtype=np.int64)
     dtype = probe.x.dtype if len(probe.x) <= SINGLE else np.dtype(np.float64)
     left, right = neurons(probe, dtype)
     check_derivatives(probe, present, left, right, block)
     if not left.ids.size or not right.ids.size:
-        return Search(*_filled(none, none, np.empty(0), present, count), route or "blocks", 0.0)
+        return Search(none, none, np.empty(0), route or "blocks", 0.0)
     shape = tile_shape(left, right, block)
     ranked_left, ranked_right = left.by_norm(), right.by_norm()
     floors = _Floors(ranked_left, ranked_right, count * rows * columns / (rows * columns - present.nnz))
@@ -181,13 +203,43 @@ def search_absent(
         if finalists.complete:
             break
         floors.next()  # the guess was too high
-    found = _filled(finalists.sources, finalists.targets, finalists.scores, present, count)
+    found = finalists.sources, finalists.targets, finalists.scores
     return Search(*found, route, visited / (rows * columns))
 
 
-def check_layer(probe: Any, present: Any) -> tuple[int, int]:
-    """Return the shape of a layer if its probe and its edges have the same, or raise."""
-    if not isinstance(probe, Probe):
+def _among_active(
+    probe: ActiveProbe, present: Edges, count: int, block: int, route: Route | None, limit: int, fill: bool
+) -> Search:
+    """Search among the neurons that take part in a sparse batch, under small numbers in the same order."""
+    small, sources, targets = probe.compact()
+    held, _ = among(present, sources, targets)
+    places = sources.size * targets.size
+    try:
+        best = min(count, places - held.nnz)
+        found = _searched(small, held, best, block, route, limit) if best else None
+    except NonFiniteError as error:  # it says which, under a number of its own
+        raise NonFiniteError(error.where, error.expected, "NaN or infinity at an active neuron") from None
+    if found is None:
+        none = np.empty(0, dtype=np.int64)
+        found = Search(none, none, np.empty(0), route or "blocks", 0.0)
+    edges = sources[found.sources], targets[found.targets], found.scores
+    if fill:  # zeros of active sources first; where there is none, of source 0, as over all
+        at, owners = edges_out_of(present, sources)
+        rows = Edges(owners, present.targets[at], (sources.size, present.shape[1]))
+        some = min(count, rows.shape[0] * rows.shape[1] - rows.nnz)
+        filled = _filled(found.sources, edges[1], found.scores, rows, some)
+        edges = sources[filled[0]], filled[1], filled[2]
+    if fill:
+        edges = _filled(*edges, present, count)
+    return Search(*edges, found.route, found.visited * places / (present.shape[0] * present.shape[1]))
+
+
+def check_layer(probe: Any, present: Any, *, sparse: bool = False) -> tuple[int, int]:
+    """Return the shape of a layer if its probe and its edges have the same, or raise.
+
+    A probe of a sparse batch is taken where `sparse` says so.
+    """
+    if not isinstance(probe, Probe | ActiveProbe if sparse else Probe):
         raise KindError("probe", "a Probe, such as Site.probe", type(probe).__name__)
     if not isinstance(present, Edges):
         raise KindError("present", "Edges, such as Site.kept gives", type(present).__name__)

@@ -14,6 +14,7 @@ from gbnn.topology.prune.rules import (
     smallest,
     union,
 )
+from gbnn.topology.prune.unused import tried, unused
 
 __all__ = [
     "SIGN",
@@ -30,5 +31,7 @@ __all__ = [
     "set_magnitude",
     "sign_flip",
     "smallest",
+    "tried",
     "union",
+    "unused",
 ]

@@ -3,6 +3,7 @@
 from gbnn.topology.recipes.by_gradient import gse, rigl, snfs, sparse_momentum, srigl
 from gbnn.topology.recipes.by_paths import cht, chts, chtss
 from gbnn.topology.recipes.classic import deep_r, dsr, itop, mest, set_, static
+from gbnn.topology.recipes.demand import grow_on_demand
 from gbnn.topology.recipes.density import gmp, granet, top_kast
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "dsr",
     "gmp",
     "granet",
+    "grow_on_demand",
     "gse",
     "itop",
     "mest",
