@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numba
@@ -47,55 +48,71 @@ class Active:
 
     Attributes
     ----------
-    positions : ndarray of int64, shape (t,)
-        The position of every edge of an active source, ascending.
-    values : ndarray, shape (t,)
-        Their values.
+    dtype : dtype
+        That of the weights.
     ids : ndarray of int64 or None
         The neurons that the targets' numbers stand for; None where they stand for themselves.
     """
 
     def __init__(self, x: SparseRows, weights: Weights) -> None:
         self.x, self.out, self.nnz = x, weights.out_features, weights.nnz
-        _, starts, targets = weights.edges.by_source
-        found = weights.edges.source_lookup.find(x.columns)
-        self._group(found)
-        sources = found[self._entries[self._groups[:-1]]]
-        fans = starts[sources + 1] - starts[sources]
-        self._starts = np.append(0, np.cumsum(fans))
-        self.positions = np.repeat(starts[sources] - self._starts[:-1], fans) + np.arange(self._starts[-1])
+        _, self._all_starts, all_targets = weights.edges.by_source
+        self._sources = weights.edges.source_lookup.find(x.columns)
+        some = np.flatnonzero(self._sources >= 0)
+        fans, sources = np.zeros(x.nnz, dtype=np.int64), self._sources[some]
+        fans[some] = self._all_starts[sources + 1] - self._all_starts[sources]
+        self._at = np.append(0, np.cumsum(fans))
         if weights.pending is not None:
             weights.settle(self.positions)
-        self.values = weights.raw[self.positions]
-        self._columns = targets[self.positions]
-        self._ranks = self._columns
         self.ids: Array | None = None
-        if self.out > DIRECT + 8 * self.positions.size:
-            self._number_targets()
-        each = np.zeros(x.nnz, dtype=np.int64)
-        each[self._entries] = np.repeat(fans, np.diff(self._groups))
-        self._at = np.append(0, np.cumsum(each))
         # How the loops begin: the batch, where each source's edges begin, and then their targets and values.
-        self._batch = _read_only(x.starts, self._found, x.values)
-        self._edges = _read_only(self._starts, self._columns, self._ranks, self.values, self._at)
+        if self.out <= DIRECT + 8 * self.count:
+            found, edges = self._sources, (self._all_starts, all_targets, all_targets, weights.raw)
+        else:
+            found, edges = self._numbers, self._small(all_targets, weights.raw)
+        self.dtype = weights.dtype
+        self._batch = _read_only(x.starts, found, x.values)
+        self._edges = _read_only(*edges, self._at)
 
-    def _group(self, found: Array) -> None:
-        """Group the entries that have edges by source, and number these: `found` becomes the number."""
-        some = np.flatnonzero(found >= 0)
-        bits = max(found.size - 1, 0).bit_length()
-        # One number an entry, source before place: sorting numbers is faster than finding their order.
-        keys = np.sort((found[some] << bits) | some)
-        self._entries, sources = keys & ((1 << bits) - 1), keys >> bits
-        first = np.flatnonzero(np.diff(sources, prepend=-1))
-        self._groups = np.append(first, sources.size)
-        self._found = np.full(found.size, -1, dtype=np.int64)
-        self._found[self._entries] = np.repeat(np.arange(first.size), np.diff(self._groups))
-
-    def _number_targets(self) -> None:
-        ordered = np.sort(self._columns)
+    def _small(self, all_targets: Array, values: Array) -> tuple[Array, Array, Array, Array]:
+        """Copy the active edges; their targets get numbers, for there are many more outputs than these."""
+        targets = all_targets[self.positions]
+        ordered = np.sort(targets)
         ids = ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
         self.ids, self._lookup = ids, Lookup(ids)
-        self._ranks = self._lookup.find(self._columns)
+        return self._ends, targets, self._lookup.find(targets), values[self.positions]
+
+    @cached_property
+    def _by_source(self) -> tuple[Array, Array, Array]:
+        """Return the entries that have edges, grouped by source, where groups begin, and their sources."""
+        some = np.flatnonzero(self._sources >= 0)
+        bits = max(self._sources.size - 1, 0).bit_length()
+        # One number an entry, source before place: sorting numbers is faster than finding their order.
+        keys = np.sort((self._sources[some] << bits) | some)
+        entries, sources = keys & ((1 << bits) - 1), keys >> bits
+        first = np.flatnonzero(np.diff(sources, prepend=-1))
+        return entries, np.append(first, sources.size), sources[first]
+
+    @cached_property
+    def _numbers(self) -> Array:
+        """The number of each entry's source among the active ones, or -1."""
+        entries, groups, _ = self._by_source
+        numbers = np.full(self._sources.size, -1, dtype=np.int64)
+        numbers[entries] = np.repeat(np.arange(groups.size - 1), np.diff(groups))
+        return numbers
+
+    @cached_property
+    def _ends(self) -> Array:
+        """Where the edges of each active source begin and end in `positions`."""
+        _, _, sources = self._by_source
+        return np.append(0, np.cumsum(self._all_starts[sources + 1] - self._all_starts[sources]))
+
+    @cached_property
+    def positions(self) -> Array:
+        """The position of every edge of an active source, ascending, int64, shape (t,)."""
+        _, _, sources = self._by_source
+        shift = self._all_starts[sources] - self._ends[:-1]
+        return np.repeat(shift, np.diff(self._ends)) + np.arange(self._ends[-1])
 
     @property
     def count(self) -> int:
@@ -107,8 +124,12 @@ class Active:
     def into_dense(self, s: Semiring, y: Array) -> None:
         """Add the terms of the active edges to a dense output, shape (batch, out), Fortran order."""
         starts, columns, _, values, _ = self._edges
-        loop = loops.into_dense if s.name == "plus_times" else s.loops.into_dense
-        start(loop, self.count, *self._batch, starts, columns, values, y.T)
+        if s.name != "plus_times":
+            start(s.loops.into_dense, self.count, *self._batch, starts, columns, values, y.T)
+            return
+        rows = np.ascontiguousarray(y)
+        start(loops.into_dense, self.count, *self._batch, starts, columns, values, rows)
+        y[...] = rows
 
     def into_rows(self, s: Semiring) -> tuple[SparseRows, Array]:
         """Return the output where active edges reach, and the number of each entry's neuron."""
@@ -135,17 +156,21 @@ class Active:
         `reached` are the numbers of y's neurons, or None where y is dense; where y is sparse, dy has its
         pattern.
         """
-        starts, _, _, values, at = self._edges
+        starts, columns, _, values, at = self._edges
         _, found, x = self._batch
-        dw = np.empty(self.positions.size, dtype=values.dtype)
-        dx = np.zeros(self.x.nnz, dtype=values.dtype)
-        given = *_read_only(self._entries, self._groups), found, x, starts, values, at
+        dw, dx = np.empty(self._ends[-1], dtype=self.dtype), np.zeros(self.x.nnz, dtype=self.dtype)
+        entries, groups, dw_at = _read_only(*self._by_source[:2], self._ends)
+        if s.name == "plus_times" and isinstance(dy, np.ndarray):
+            (rows,) = _read_only(np.ascontiguousarray(dy))
+            given = entries, groups, self.x.rows, found, x, starts, columns, values, rows, dw_at
+            start(loops.pull_dense, self.count, *given, dw, dx, inputs)
+            return dw, dx
+        begin = entries, groups, found, x, starts, values, at
         g = self._at_edges(dy, reached)
         if s.name == "plus_times":
-            start(loops.pull, self.count, *given, g, starts, dw, dx, inputs)
+            start(loops.pull, self.count, *begin, g, dw_at, dw, dx, inputs)
         else:
-            y_at = self._at_edges(y, reached)
-            start(s.loops.pull, self.count, *given, y_at, g, starts, dw, dx, inputs)
+            start(s.loops.pull, self.count, *begin, self._at_edges(y, reached), g, dw_at, dw, dx, inputs)
         return dw, dx
 
     def _at_edges(self, y: Array | SparseRows, reached: Array | None) -> Array:
@@ -191,7 +216,7 @@ class Active:
         size = self.out if self.ids is None else self.ids.size
         threads = int(vars(numba.config)["NUMBA_NUM_THREADS"])
         marks = np.zeros((threads, size // 64 + 1), dtype=np.uint64)
-        return np.empty((threads, size), dtype=self.values.dtype), marks
+        return np.empty((threads, size), dtype=self.dtype), marks
 
 
 def _read_only(*arrays: Any) -> list[Array]:

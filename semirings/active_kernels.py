@@ -21,26 +21,22 @@ from numba import get_thread_id, njit, prange  # type: ignore[attr-defined]
 
 from gbnn.engine import kept_on_disk
 
-__all__ = ["ROWS", "gather_dense", "gather_rows", "in_order", "into_dense", "into_rows", "pull"]
+__all__ = ["gather_dense", "gather_rows", "in_order", "into_dense", "into_rows", "pull", "pull_dense"]
 
 # Products and the sums they go into may be rounded once; sums stay in the order they are written in.
 _compiled = partial(kept_on_disk, parallel=True, fastmath={"contract"})
 
-ROWS = 16
-"""Rows that one thread does at a time, so that no two write into the same line of a dense output's memory."""
-
 
 @_compiled
 def into_dense(x_starts, found, x, e_starts, targets, values, y):  # type: ignore[no-untyped-def]
-    """y[j, b] += x[p]·w over the active edges of row b; y is (out, batch)."""
-    batch = x_starts.size - 1
-    for block in prange((batch + ROWS - 1) // ROWS):
-        for b in range(block * ROWS, min(batch, (block + 1) * ROWS)):
-            for p in range(x_starts[b], x_starts[b + 1]):
-                k = found[p]
-                if k >= 0:
-                    for e in range(e_starts[k], e_starts[k + 1]):
-                        y[targets[e], b] += x[p] * values[e]
+    """y[b, j] += x[p]·w over the active edges of row b; y is (batch, out), so that a row stays in cache."""
+    for b in prange(x_starts.size - 1):
+        row = y[b]
+        for p in range(x_starts[b], x_starts[b + 1]):
+            k = found[p]
+            if k >= 0:
+                for e in range(e_starts[k], e_starts[k + 1]):
+                    row[targets[e]] += x[p] * values[e]
 
 
 @njit
@@ -130,6 +126,28 @@ def gather_rows(x_starts, found, e_starts, ranks, at, acc, marks, y_starts, y_ra
         for q in range(y_starts[b], y_starts[b + 1]):
             if y_ranks[q] >= 0:
                 used[y_ranks[q] >> 6] = np.uint64(0)
+
+
+@_compiled
+def pull_dense(  # type: ignore[no-untyped-def]
+    entries, groups, rows, found, x, e_starts, targets, values, dy, dw_at, dw, dx, inputs
+):
+    """Do what `pull` does; dy is (batch, out), and rows[p] is the row of entry p."""
+    for s in prange(groups.size - 1):
+        k = found[entries[groups[s]]]
+        low, high = e_starts[k], e_starts[k + 1]
+        own = dw[dw_at[s] : dw_at[s + 1]]
+        own[:] = 0
+        for m in range(groups[s], groups[s + 1]):
+            p = entries[m]
+            g = dy[rows[p]]
+            for e in range(low, high):
+                own[e - low] += x[p] * g[targets[e]]
+            if inputs:
+                total = dx.dtype.type(0)
+                for e in range(low, high):
+                    total += values[e] * g[targets[e]]
+                dx[p] = total
 
 
 @_compiled

@@ -93,7 +93,7 @@ class _Forward:
 
     def dense(self) -> Array:
         shape = self.active.x.shape[0], self.active.out
-        y: Array = np.full(shape, self.s.identity, dtype=self.active.values.dtype, order="F")
+        y: Array = np.full(shape, self.s.identity, dtype=self.active.dtype, order="F")
         if self.bias is not None and not self.everywhere:
             reached = self.sparse()
             y[reached.rows, reached.columns] = reached.values
