@@ -165,6 +165,30 @@ class Edges:
         return edges
 
     @classmethod
+    def grouped(cls, ids: Array, starts: Array, targets: Array, shape: tuple[int, int]) -> Edges:
+        """Return edges that are grouped by source already; nothing is checked, nothing copied.
+
+        Parameters
+        ----------
+        ids : ndarray of int64, shape (k,)
+            The sources that have edges, ascending.
+        starts : ndarray of int64, shape (k + 1,)
+            Source `ids[k]` has the edges `starts[k]` up to `starts[k + 1]`.
+        targets : ndarray of int64, shape (nnz,)
+            Ascending for each source, none twice.
+        shape : (int, int)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gbnn.edges import Edges
+        >>> Edges.grouped(np.array([3]), np.array([0, 2]), np.array([0, 5]), (8, 8)).sources
+        array([3, 3])
+        """
+        fixed = (_fixed(np.ascontiguousarray(array, dtype=np.int64)) for array in (ids, starts, targets))
+        return cls._of(Compressed(*fixed), shape)
+
+    @classmethod
     def from_coo(cls, sources: Any, targets: Any, shape: tuple[int, int]) -> tuple[Edges, Array]:
         """Check and sort edges; return them and the permutation that sorted them.
 

@@ -77,9 +77,8 @@ class ActiveGradient(TouchedGradient):
 
     Parameters
     ----------
-    positions : ndarray of int64, shape (t,)
-    values : ndarray, shape (t,)
-    size : int
+    positions, values, size, settled
+        See `TouchedGradient`.
     x, dy : see `ActiveProbe`; None where an absent edge is not one of weight 0.
     """
 
@@ -90,8 +89,10 @@ class ActiveGradient(TouchedGradient):
         size: int,
         x: SparseRows | None = None,
         dy: Array | SparseRows | None = None,
+        *,
+        settled: tuple[int, int] | None = None,
     ) -> None:
-        super().__init__(positions, values, size)
+        super().__init__(positions, values, size, settled=settled)
         self._x, self._dy = x, dy
 
     @property

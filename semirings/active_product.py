@@ -57,7 +57,7 @@ def product_of_rows(
     active = Active(x, weights)
     stamp, batch, out = weights.stamp, x.shape[0], weights.out_features
     everywhere = bias is not None and bias_on == "all"
-    forward = _Forward(s, active, bias, everywhere)
+    forward = _Forward(s, active, bias, everywhere, stamp)
     if dense_or_sparse(form, active, bias=everywhere) == "sparse":
         if everywhere:
             wanted = "none or one on active outputs (bias_on) where the output is sparse"
@@ -85,6 +85,7 @@ class _Forward:
     active: Active
     bias: Array | None
     everywhere: bool
+    stamp: tuple[int, int]
     ranks: Array | None = None
 
     def sparse(self) -> SparseRows:
@@ -127,7 +128,7 @@ class _Forward:
             positions, dw = positions[some], dw[some]
         ordinary = s.name == "plus_times"
         probed = (active.x, dy) if ordinary else ()
-        gradients["weights"] = ActiveGradient(positions, dw, active.nnz, *probed)
+        gradients["weights"] = ActiveGradient(positions, dw, active.nnz, *probed, settled=self.stamp)
         if self.bias is not None:
             gradients["bias"] = self._bias_gradient(y, share)
         return (active.x.with_values(dx) if inputs else None), gradients

@@ -27,6 +27,10 @@ class TouchedGradient:
         Their gradients.
     size : int
         Number of edges, nnz.
+    settled : (int, int), optional
+        `Weights.stamp` when the edges were brought up to date (`Weights.settle`), by a pullback that made the
+        gradient and answers for the positions. As long as it is the stamp, they are still up to date, and an
+        optimizer need not look.
 
     Examples
     --------
@@ -36,8 +40,10 @@ class TouchedGradient:
     array([ 0. ,  0.5,  0. , -1. ,  0. ])
     """
 
-    def __init__(self, positions: Array, values: Array, size: int) -> None:
-        self._positions, self._values, self._size = positions, values, size
+    def __init__(
+        self, positions: Array, values: Array, size: int, *, settled: tuple[int, int] | None = None
+    ) -> None:
+        self._positions, self._values, self._size, self.settled = positions, values, size, settled
 
     @property
     def shape(self) -> tuple[int]:

@@ -150,7 +150,7 @@ class SparseMLP(BaseEstimator, ABC):  # type: ignore[misc]
         partial: bool,
     ) -> None:
         batches = Epochs(rows, options.size_of_batch(len(rows)), self._rng, options.shuffle)
-        epochs = 1 if partial else options.epochs(len(batches), many=self._start == network.NEAR)
+        epochs = 1 if partial else options.epochs(len(rows), len(batches), many=self._start == network.NEAR)
         edged = any(isinstance(p, Weights) for p in self.model_.parameters().values())
         weights = None if weights is None else weights / weights.mean()
         loss = RowLoss(self._row_loss(options.label_smoothing), targets, weights)

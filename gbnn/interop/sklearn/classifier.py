@@ -48,7 +48,7 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictions):  # type: ignore[mi
     dropout, input_dropout : float in [0, 1), or "auto"
         Share of hidden neurons, and of the features of a row, that are left out at random in training.
         "auto": a half where more features occur than a quarter of the rows; of features only where a row has
-        32 or more, which then say the same in several ways, as n-grams of text do, and of hidden neurons only
+        many (up to a half at 120, none at 20), as of n-grams of text, and of hidden neurons only
         where a feature reaches a quarter of them. Else none.
     label_smoothing : float in [0, 1)
         Share of each target spread evenly over all classes (Szegedy et al., CVPR 2016). Not for labels.
@@ -57,9 +57,10 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictions):  # type: ignore[mi
     learning_rate_init : float
         Of AdamW. In `fit` it falls to 0 in a line over `max_iter` epochs, in `partial_fit` it stays.
     batch_size : int or "auto"
-        "auto": about fifty batches an epoch, of 16 to 128 rows.
+        "auto": about fifty batches an epoch, of 16 to 64 rows; of 128 in data of 32,768 rows or more.
     max_iter : int or "auto"
-        Epochs of `fit`, at most. "auto": as many as make 1,200 batches, from 5 to 200.
+        Epochs of `fit`, at most. "auto": as many as make 1,200 batches, from 4 to 200; where more features
+        occur than a quarter of the rows, 3 to 10, fewer the more rows.
     alpha : float
         Weight decay, decoupled; biases have none.
     rewiring : None, Rewirer or callable
@@ -110,7 +111,7 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictions):  # type: ignore[mi
 
     def __init__(
         self,
-        hidden_layer_sizes: int | Iterable[int] = (256,),
+        hidden_layer_sizes: int | Iterable[int] = (512,),
         *,
         edges_per_feature: int | str = "auto",
         activation: str | Callable[[], Layer] = "relu",

@@ -26,9 +26,12 @@ Array = np.ndarray[Any, Any]
 BUDGET = 2**23
 """Edges that a layer gets where its user does not say: every one if so many suffice, else so many together, a
 feature by how often it occurs."""
-HALF, MANY = 0.5, 32
-LEAST = 16
-"""Edges that a neuron gets at least, whatever the budget."""
+BLOCK = 2**13
+"""Features whose edges are drawn at a time."""
+HALF = 0.5
+FEW_ENTRIES, MANY_ENTRIES = 20, 120
+LEAST, LEAST_OF_RARE = 16, 4
+"""Edges that a neuron gets at least, whatever the budget; and a feature that occurs once or twice."""
 START, NEAR = 0.3, 0.03
 """Standard deviation of what a first hidden neuron receives at the start, of a row of mean length: the second
 where features are many for the rows there are, since what a rare feature starts with stays as noise."""
@@ -50,11 +53,12 @@ class Plan:
     def suited(self, rows: int, counts: Array, entries: float) -> Plan:
         """Return the plan for rows that have so many `entries` that are not 0, on average.
 
-        Dropout is by default HALF where there are more features than a quarter of the rows; of inputs only
-        if a row has MANY, which then say the same in several ways, as n-grams of text do; of hidden
-        neurons only where a feature reaches a quarter of them, for few edges are regularisation enough. First
-        weights are then nearer to 0. A layer from all features to all neurons is a full array only where rows
-        are full enough that its gradient is, too. `counts` says how often each feature occurs.
+        `counts` says how often each feature occurs. Dropout is by default HALF where there are more features
+        than a quarter of the rows. Of inputs it is less where a row has few, none at FEW_ENTRIES: many say
+        the same in several ways, as n-grams of text do. Of hidden neurons there is none where a feature
+        reaches less than a quarter of them, for few edges are regularisation enough. First weights are then
+        nearer to 0. A layer from all features to all neurons is a full array only where rows are full enough
+        that its gradient is, too.
         """
         many = counts.size > rows / 4
         usual = HALF if many else 0.0
@@ -65,7 +69,8 @@ class Plan:
             hidden = usual if 4 * each >= width else 0.0
         of_input = self.input_dropout
         if of_input is None:
-            of_input = usual if entries >= MANY else 0.0
+            share = (entries - FEW_ENTRIES) / (MANY_ENTRIES - FEW_ENTRIES)
+            of_input = usual * min(1.0, max(0.0, share))
         full = entries >= FEW * counts.size
         start = NEAR if many else START
         return replace(self, dropout=hidden, input_dropout=of_input, start=start, full=full)
@@ -86,7 +91,7 @@ def fans(counts: Array, others: int, wanted: int | None = None) -> Array:
     """
     if wanted is not None or counts.size * others <= BUDGET:
         return np.full(counts.size, min(wanted or others, others))
-    least, roots = min(LEAST, others), np.sqrt(counts)
+    least, roots = min(LEAST_OF_RARE, others), np.sqrt(counts)
     low, high = 0.0, float(others)
     for _ in range(40):  # halve what multiplies the roots, until the budget is met
         middle = (low + high) / 2
@@ -184,16 +189,23 @@ def _entrance(
 
 def _started(count: int, deviation: float, dtype: Any, rng: np.random.Generator) -> Array:
     """Draw first values of edges from features."""
-    values: Array = rng.standard_normal(count) * deviation
-    return values.astype(dtype)
+    values: Array = rng.standard_normal(count, dtype=dtype)
+    values *= deviation
+    return values
 
 
 def _fanned(columns: Array, each: Array, shape: tuple[int, int], rng: np.random.Generator) -> Edges:
     """Draw different targets for every column: one in each of as many equal parts of the outputs."""
-    parts = np.repeat(each, each)
-    part = np.arange(parts.size) - np.repeat(np.cumsum(each) - each, each)
-    targets = rng.integers(part * shape[1] // parts, (part + 1) * shape[1] // parts)
-    return Edges(np.repeat(columns, each), targets, shape)
+    starts = np.append(0, np.cumsum(each))
+    targets = np.empty(starts[-1], dtype=np.int64)
+    for low in range(0, columns.size, BLOCK):  # what is drawn at a time stays small beside the edges
+        some = each[low : low + BLOCK]
+        parts = np.repeat(some, some)
+        part = np.arange(parts.size) - np.repeat(np.cumsum(some) - some, some)
+        drawn = rng.integers(part * shape[1] // parts, (part + 1) * shape[1] // parts)
+        targets[starts[low] : starts[low] + drawn.size] = drawn
+    has = each > 0
+    return Edges.grouped(columns[has], np.append(starts[:-1][has], starts[-1]), targets, shape)
 
 
 def _full_or_sparse(rows: int, width: int, bias: Array, rng: np.random.Generator) -> Layer:

@@ -36,17 +36,20 @@ class Options:
     rewirer: Rewirer | None
 
     def size_of_batch(self, rows: int) -> int:
-        """Return the size of a batch: by default some fifty batches an epoch, of 16 to 128 rows."""
-        return min(rows, self.batch_size or min(128, max(16, rows // 50)))
+        """Return the size of a batch: by default some fifty batches an epoch, of 16 to 64 rows, or 128."""
+        most = 64 if rows < 2**15 else 128
+        return min(rows, self.batch_size or min(most, max(16, rows // 50)))
 
-    def epochs(self, batches: int, *, many: bool) -> int:
-        """Return how many epochs of so many batches to train: by default what makes 1,200 steps.
+    def epochs(self, rows: int, batches: int, *, many: bool) -> int:
+        """Return how many epochs to train: by default 4 to 200, as many as make 1,200 steps.
 
-        They are 4 to 200; of `many` features for the rows, which are soon known by heart, at most 12, unless
-        these make less than 600 steps.
+        Of `many` features for the rows, which are soon known by heart, they are 3 to 10, as many as show
+        400,000 rows, unless that makes less than 600 steps.
         """
-        most = max(12, math.ceil(600 / batches)) if many else 200
-        return self.max_iter or min(200, most, max(4, math.ceil(1200 / batches)))
+        usual = min(200, max(4, math.ceil(1200 / batches)))
+        if many:
+            usual = min(200, max(3, min(10, round(400_000 / rows)), math.ceil(600 / batches)))
+        return self.max_iter or usual
 
 
 def checked(estimator: Any) -> Options:
