@@ -97,11 +97,17 @@ def _parser() -> argparse.ArgumentParser:
         default="none",
         metavar="METHOD",
         help="how edges move: none (default), static, set, dsr, deep-r, mest, itop, rigl, snfs, srigl, gse, "
-        "gmp, granet, cht, chts, chtss, sparse-momentum",
+        "gmp, granet, cht, chts, chtss, sparse-momentum, grow-on-demand",
     )
     made.add_argument("--rewire-fraction", type=float, metavar="F", help="share of edges moved")
     made.add_argument("--rewire-every", type=int, metavar="N", help="steps (mest: epochs) between moves")
     made.add_argument("--rewire-density", type=float, metavar="D", help="where gmp, granet and chtss end")
+    made.add_argument(
+        "--rewire-budget",
+        type=int,
+        metavar="N",
+        help="edges that grow-on-demand may give the first layer, of sparse data",
+    )
     made.add_argument("--epochs", type=int, default=10, metavar="N", help="passes over the data (default 10)")
     made.add_argument("--batch-size", type=int, default=128, metavar="N", help="rows a step (default 128)")
     made.add_argument(
@@ -204,7 +210,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 # Arguments that are called otherwise on the command line.
-_OPTIONS = {"widths": "hidden", "fraction": "rewire_fraction", "every": "rewire_every", "n": "rewire_every"}
+_OPTIONS = {
+    "widths": "hidden",
+    "fraction": "rewire_fraction",
+    "every": "rewire_every",
+    "n": "rewire_every",
+    "budget": "rewire_budget",
+}
 
 
 def _as_option(where: str, options: argparse.Namespace) -> str:

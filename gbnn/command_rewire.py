@@ -21,7 +21,7 @@ METHODS: dict[str, Callable[..., Rewirer]] = {
 }
 
 # What may be given, and how a recipe calls it.
-OPTIONS = {"fraction": "rewire_fraction", "every": "rewire_every", "density": "rewire_density"}
+OPTIONS = {name: f"rewire_{name}" for name in ("fraction", "every", "density", "budget")}
 
 
 def rewiring_of(options: Namespace, learning_rate: Callable[[int], float]) -> Rewirer | None:

@@ -321,6 +321,36 @@ class Weights:
         self._values[at] = array
         self._changed()
 
+    def write(
+        self, change: Callable[[Array], Any], positions: Array | None = None, *, settled: Any = None
+    ) -> None:
+        """Let a function write to the values of some edges: the compiled step of an optimizer.
+
+        Parameters
+        ----------
+        change : callable
+            ``change(values)``: it writes to the array of values, shape (nnz,), at `positions`.
+        positions : ndarray of int64, shape (k,), optional
+            Edges there are, each once; all, if None. They are brought up to date first, and not checked.
+        settled : (int, int), optional
+            The `stamp` at which they were brought up to date; while it is the stamp, that still holds.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gbnn.weights import Weights
+        >>> w = Weights.from_coo([0, 1], [0, 0], [1.0, 2.0], shape=(2, 2))
+        >>> w.write(lambda values: np.negative(values, out=values))
+        >>> w.values
+        array([-1., -2.], dtype=float32)
+        """
+        if settled is None or settled != self.stamp or positions is None:
+            self._settle(positions)
+        try:
+            change(self._values)
+        finally:
+            self._changed()
+
     def _some(self, where: str, positions: Any, numbers: Any) -> tuple[Array, Array]:
         at = check_indices("positions", positions, self.nnz)
         array = check_real(where, numbers)
@@ -381,7 +411,7 @@ class Weights:
         ([1.0, 2.0], [0.5, 1.0])
         """
         if self._pending is not None:
-            self._settle(None if positions is None else check_indices("positions", positions, self.nnz))
+            self._settle(None if positions is None else _inside(positions, self.nnz))
 
     def _settle(self, positions: Array | None) -> None:
         with self._lock:
@@ -504,3 +534,13 @@ class Weights:
         version = self._version + 1
         self._reset_views()
         self._version = version
+
+
+def _inside(positions: Any, size: int) -> Array:
+    """Return positions that are all in range; `check_indices` makes a copy, in several passes."""
+    if isinstance(positions, np.ndarray) and positions.dtype == np.int64 and positions.ndim == 1:
+        # As unsigned numbers, negative ones are the largest of all.
+        bits = np.ascontiguousarray(positions).view(np.uint64)
+        if not bits.size or int(bits.max()) < size:
+            return positions
+    return check_indices("positions", positions, size)

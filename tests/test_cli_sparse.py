@@ -53,6 +53,18 @@ def test_train_and_predict(activation: str, tmp_path: Path, capsys: pytest.Captu
     assert np.mean([int(row[0]) == k for row, k in zip(said["classes"], y, strict=True)]) > 0.9
 
 
+def test_edges_on_demand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x, y = words()
+    write_svm(tmp_path / "words.svm", x, [str(k) for k in y], base=1)
+    command = ["train", "--data", str(tmp_path / "words.svm"), "--hidden", "32", "--nnz", "600", "96"]
+    command += ["--rewire", "grow-on-demand", "--rewire-budget", "900", "--rewire-every", "5"]
+    command += ["--epochs", "20", "--batch-size", "32", "--learning-rate", "0.02", "--quiet", "--json"]
+    assert main(command) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert 696 < result["nnz"] <= 996
+    assert result["test"]["accuracy"] > 0.9
+
+
 def test_a_test_file_is_read_from_the_base_of_the_training_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

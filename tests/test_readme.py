@@ -1,4 +1,4 @@
-"""The examples of README.md, ARCHITECTURE.md and docs/rewiring.md run as they stand."""
+"""The examples of README.md, ARCHITECTURE.md, docs/rewiring.md and docs/wide.md run as they stand."""
 
 from __future__ import annotations
 
@@ -16,14 +16,51 @@ from gbnn import cli, command_rewire, layers, load, losses, save, training
 
 README = Path(__file__).parents[1] / "README.md"
 TEXT = README.read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^ *```python\n(.*?)^ *```", TEXT, re.DOTALL | re.MULTILINE)
+WIDE = README.parent / "docs" / "wide.md"
+PAGES = {page.name: page.read_text(encoding="utf-8") for page in (README, WIDE)}
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_python_example_runs(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def blocks_of(page: str) -> list[str]:
+    found = re.findall(r"^ *```python\n(.*?)^ *```", page, re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(block) for block in found]
+
+
+BLOCKS = blocks_of(TEXT)
+EXAMPLES = {f"{name} {k}": block for name, page in PAGES.items() for k, block in enumerate(blocks_of(page))}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_python_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sklearn")
     monkeypatch.chdir(tmp_path)
-    exec(compile(textwrap.dedent(BLOCKS[number]), f"README example {number}", "exec"), {})
+    exec(compile(EXAMPLES[example], example, "exec"), {})
+
+
+def test_the_page_of_wide_layers_has_examples_of_all_it_is_about() -> None:
+    assert len([name for name in EXAMPLES if name.startswith("wide.md")]) >= 7
+    named = ["lazily", "HashingText", "hash_features", "grow_on_demand", "ManyLabels", "Sampled", "top_k"]
+    named += ["Stream", "open_csr", "save_csr_batches", "KWinners", "SparseMLPClassifier"]
+    code = "\n".join(EXAMPLES.values())
+    assert [name for name in named if name not in code] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    folder = README.parent if name == README.name else WIDE.parent
+    for target in re.findall(r"\]\(([^)]*)\)", PAGES[name]):
+        path, _, anchor = target.partition("#")
+        page = folder / path if path else folder / name
+        assert page.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+def test_the_commands_of_the_page_of_wide_layers_are_understood() -> None:
+    commands = re.findall(r"^    gbnn (.*)$", PAGES["wide.md"], re.MULTILINE)
+    assert len(commands) >= 4
+    for line in commands:
+        cli._parser().parse_args(line.partition(" #")[0].split())
 
 
 def test_readme_begins_with_the_two_commands_and_an_example_of_ten_lines() -> None:

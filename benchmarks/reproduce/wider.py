@@ -96,4 +96,5 @@ if __name__ == "__main__":
         if width != FULL or method == "static"
     ]
     main(given, grid, one)
-    show(given.output, None)
+    if given.one is None:
+        show(given.output, None)

@@ -20,7 +20,10 @@ __all__ = ["EachStep", "Memory", "Site", "sites"]
 
 Array = np.ndarray[Any, Any]
 EachStep = Callable[["Site", Clock, np.random.Generator], None]
-"""What a rewiring does for a layer at every step."""
+"""What a rewiring does for a layer at every step.
+
+There slots are not up to date where the optimizer is lazy, unless ``site.weights.settle()`` is called first.
+"""
 
 
 @dataclass

@@ -25,7 +25,10 @@ SPAN_OF_REPLAY = 16
 """The same where steps are made again, each by some calls of NumPy for all edges that missed it."""
 
 ORDER = 8
-"""Terms of Adam's series; even, see `AdamTable`."""
+"""Terms of Adam's series; `lazy_kernels.adam_catch_up` knows it."""
+
+BLOCK = 2**15
+"""Edges whose steps are made again at a time (see `transform.BLOCK`)."""
 
 
 class LinearTable:
@@ -79,11 +82,11 @@ class LinearTable:
         self._table[self._count] = self._units
 
     def catch_up(
-        self, values: Array, slots: Mapping[str, Array], positions: Array, seen: Array, count: int
+        self, values: Array, slots: Mapping[str, Array], positions: Array | None, seen: Array, count: int
     ) -> None:
         """Give edges the steps they missed, in place."""
         arrays = (values, *(slots[name] for name in self._slots))
-        lazy_kernels.linear_catch_up(self._table, arrays, positions, seen, count)
+        lazy_kernels.begin(lazy_kernels.linear_catch_up, positions, seen, count, self._table, arrays)
 
 
 class AdamTable:
@@ -178,15 +181,16 @@ class AdamTable:
         self._moments[self._count], self._shares[self._count] = 0.0, 1.0
 
     def catch_up(
-        self, values: Array, slots: Mapping[str, Array], positions: Array, seen: Array, count: int
+        self, values: Array, slots: Mapping[str, Array], positions: Array | None, seen: Array, count: int
     ) -> None:
         """Give edges the steps they missed, in place."""
         mean, square = (slots[name] for name in self._names)
-        lazy_kernels.adam_catch_up(
-            values, mean, square, positions, seen, count,
-            self._moments, self._shares, self._centres, self._nearest, self._power1, self._power2,
-            self._keep1, self._keep2, self._epsilon, self._lengths, self._roots, self._steps,
-            self._window, float(np.finfo(values.dtype).eps),
+        lazy_kernels.begin(
+            lazy_kernels.adam_catch_up, positions, seen, count, values, mean, square,
+            self._power1, self._power2, self._window,
+            (self._keep1, self._keep2, self._epsilon, float(np.finfo(values.dtype).eps)),
+            self._moments, self._shares, self._centres, self._nearest,
+            self._lengths, self._roots, self._steps,
         )  # fmt: skip
 
 
@@ -230,9 +234,14 @@ class ReplayTable:
         self._steps.append(step)
 
     def catch_up(
-        self, values: Array, slots: Mapping[str, Array], positions: Array, seen: Array, count: int
+        self, values: Array, slots: Mapping[str, Array], positions: Array | None, seen: Array, count: int
     ) -> None:
-        """Give edges the steps they missed, in place."""
+        """Give edges the steps they missed, in place; all of them in blocks."""
+        if positions is None:
+            for start in range(0, values.size, BLOCK):
+                block = np.arange(start, min(start + BLOCK, values.size))
+                self.catch_up(values, slots, block, seen, count)
+            return
         had = seen[positions]
         order = np.argsort(had, kind="stable")[: np.count_nonzero(had < count)]
         at, had, name = positions[order], had[order], self._name  # those that missed most come first

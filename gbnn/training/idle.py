@@ -44,9 +44,9 @@ class Table(Protocol):
         """Forget all steps: every edge has had them."""
 
     def catch_up(
-        self, values: Array, slots: Mapping[str, Array], positions: Array, seen: Array, count: int
+        self, values: Array, slots: Mapping[str, Array], positions: Array | None, seen: Array, count: int
     ) -> None:
-        """Give the edges at `positions` the steps they missed, in place.
+        """Give the edges at `positions`, all for None, the steps they missed, in place.
 
         Edge e has had ``seen[e]`` of the `count` steps; afterwards all.
         """

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gbnn.edges import check_indices
 from gbnn.errors import ArgumentError
-from gbnn.semirings import TouchedGradient
+from gbnn.semirings import TouchedGradient, kernels
+from gbnn.training import in_place, step_kernels
 from gbnn.training.catch_up import LinearTable, ReplayTable
 from gbnn.training.idle import Idle, Table
-from gbnn.training.transform import BLOCK, Transform
+from gbnn.training.in_place import InPlaceStep
+from gbnn.training.step_kernels import read_only
+from gbnn.training.transform import Transform
 from gbnn.weights import Weights
 
 if TYPE_CHECKING:
@@ -53,26 +57,25 @@ class Backlog:
         self._count = 0
 
     def __call__(self, values: Array, positions: Array | None) -> None:
-        """Bring edges up to date: those at `positions`, or all, in blocks."""
-        if positions is not None:
-            self._table.catch_up(values, self.slots, positions, self._seen, self._count)
-            return
-        for start in range(0, values.size, BLOCK):
-            block = np.arange(start, min(start + BLOCK, values.size))
-            self._table.catch_up(values, self.slots, block, self._seen, self._count)
-        self._seen[:] = 0
-        self._count = 0
-        self._table.clear()
+        """Bring edges up to date: those at `positions`, or all."""
+        self._table.catch_up(values, self.slots, positions, self._seen, self._count)
+        if positions is None:
+            self._seen[:] = 0
+            self._count = 0
+            self._table.clear()
 
-    def note(self, step: int, positions: Array) -> None:
-        """Note that a step has been done, for the edges at `positions` only."""
+    def note(self, step: int, positions: Array, ascending: bool) -> None:
+        """Note that a step has been done, for the edges at `positions` only (`ascending`: each once)."""
         if self.weights.pending is not self:  # so all edges are up to date
             if self._seen.size != self.weights.nnz:
                 self._seen = np.zeros(self.weights.nnz, dtype=np.uint16)
             self.weights.pending = self
         self._table.note(step)
         self._count += 1
-        self._seen[positions] = self._count
+        if ascending:
+            kernels.start(step_kernels.mark, positions.size, read_only(positions), self._seen, self._count)
+        else:
+            self._seen[positions] = self._count
         if self._count == self._table.span:
             self.weights.settle()
 
@@ -105,38 +108,43 @@ def update(
     given: dict[str, Any] = {}
     slots: dict[str, dict[str, Array]] = dict(owed)
     values: dict[str, Array] = {}
-    lazy: dict[str, tuple[Array, Idle]] = {}
+    lazy: dict[str, tuple[TouchedGradient, Idle, bool]] = {}
+    compiled: list[InPlaceStep] = []
     for name, parameter in parameters.items():
         given[name] = gradient = gradients[name]
-        idle = _lazily(optimizer, name, parameter, gradient)
+        idle, own = _lazily(optimizer, name, parameter, gradient), owed.get(name, {})
         if idle is not None:
-            at = gradient.positions
-            lazy[name] = at, idle
-            if isinstance(parameter, Weights):
-                parameter.settle(at)
-                parameter = parameter.raw
-            given[name], values[name] = gradient.values, parameter.take(at)
-            own = owed.get(name, {})
-            slots[name] = {slot: _at(name, slot, array, parameter, at) for slot, array in own.items()}
-        else:  # this settles all that was owed, slots included
-            values[name] = parameter.values if isinstance(parameter, Weights) else parameter
-    updates = optimizer.update(given, slots, values, state.step)
-    for name, parameter in parameters.items():
-        if name in lazy:
-            at, idle = lazy[name]
-            values[name] += updates[name]
-            if isinstance(parameter, Weights):
-                parameter.assign_at(at, values[name])
-            else:
-                parameter[at] = values[name]
-            for slot, array in slots[name].items():
-                owed[name][slot][at] = array
-            if not idle.still:
-                _backlog(name, parameter, optimizer, idle, state).note(state.step, at)
-        elif isinstance(parameter, Weights):
-            parameter.add(updates[name])
+            array = parameter.raw if isinstance(parameter, Weights) else parameter
+            _check(name, own, array)
+            step = in_place.touched(optimizer.in_place, name, parameter, gradient, own)
+            lazy[name] = gradient, idle, step is not None
+            if step is None:
+                at = check_indices(f"positions of the gradient of {name}", gradient.positions, array.size)
+                if isinstance(parameter, Weights):
+                    parameter.settle(at)
+                given[name], values[name] = gradient.values, array.take(at)
+                slots[name] = {slot: array.take(at) for slot, array in own.items()}
         else:
-            parameter += updates[name]
+            step = in_place.whole(optimizer.in_place, name, parameter, gradient, own)
+            if step is None:  # this settles all that was owed, slots included
+                values[name] = parameter.values if isinstance(parameter, Weights) else parameter
+        if step is not None:
+            compiled.append(step)
+            del given[name]
+            slots.pop(name, None)
+    updates = optimizer.update(given, slots, values, state.step)  # it refuses before anything is changed
+    for step in compiled:
+        step.take(state.step)
+    for name, parameter in parameters.items():
+        gradient, idle, ascending = lazy.get(name, (None, None, False))
+        where = None if gradient is None else gradient.positions
+        if name in values:
+            _put(parameter, where, updates[name], values[name])
+            if where is not None:
+                for slot, array in slots[name].items():
+                    owed[name][slot][where] = array
+        if where is not None and idle is not None and not idle.still:
+            _backlog(name, parameter, optimizer, idle, state).note(state.step, where, ascending)
 
 
 def numbers(gradient: Any) -> Array:
@@ -166,11 +174,26 @@ def _lazily(optimizer: Transform, name: str, parameter: Any, gradient: Any) -> I
     return idle if idle is not None and (idle.still or isinstance(parameter, Weights)) else None
 
 
-def _at(name: str, slot: str, array: Array, values: Array, positions: Array) -> Array:
-    """Return what a slot holds at some positions."""
-    if array.shape != values.shape:  # left behind by a rewiring
-        raise ArgumentError(f"{slot} of {name}", f"shape {values.shape}", array.shape)
-    return array.take(positions)
+def _check(name: str, slots: Mapping[str, Array], values: Array) -> None:
+    """Raise unless all slots have the shape of the values, which one left behind by a rewiring has not."""
+    for slot, array in slots.items():
+        if array.shape != values.shape:
+            raise ArgumentError(f"{slot} of {name}", f"shape {values.shape}", array.shape)
+
+
+def _put(parameter: Any, at: Array | None, update: Array, values: Array) -> None:
+    """Add an update to all values of a parameter, or to those at some positions, which were `values`."""
+    if at is None:
+        if isinstance(parameter, Weights):
+            parameter.add(update)
+        else:
+            parameter += update
+        return
+    values += update
+    if isinstance(parameter, Weights):
+        parameter.assign_at(at, values)
+    else:
+        parameter[at] = values
 
 
 def _backlog(name: str, weights: Weights, optimizer: Transform, idle: Idle, state: State) -> Backlog:

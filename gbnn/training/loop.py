@@ -173,7 +173,9 @@ def _step(
         update(parameters, gradients, optimizer, state)
     changes: tuple[Rewired, ...] = ()
     if rewiring is not None and (rewires or rewiring.watches):
-        places = sites(parameters, gradients, state.slots, state.memory, model)
+        # Watching reads no slots, so that what a lazy optimizer owes can wait.
+        slots = state.slots if rewires else state.raw_slots
+        places = sites(parameters, gradients, slots, state.memory, model)
         if rewiring.watches:
             rewiring.watch(places, clock, state.generator)
         if rewires:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gbnn.errors import ArgumentError, check_float
+from gbnn.training import step_kernels
 from gbnn.training.catch_up import AdamTable
 from gbnn.training.idle import Idle, Table
 from gbnn.training.schedules import Schedule, as_schedule
@@ -81,8 +82,11 @@ def sgd(
         still = not keep and not decays
         return Idle(still=still, quiet=still, linear=True, linear_in_gradient=True)
 
-    names = ("momentum",) if keep else ()
-    return elementwise(rule, names, _learning(learning_rate), weight_decay, decay, idle)
+    def numbers(at: At) -> tuple[float, ...]:
+        return (at.rate, keep, float(nesterov), at.decay) if keep else (at.rate, at.decay)
+
+    names, kernel = (("momentum",), step_kernels.sgd) if keep else ((), step_kernels.descent)
+    return elementwise(rule, names, _learning(learning_rate), weight_decay, decay, idle, (kernel, numbers))
 
 
 def adam(
@@ -178,11 +182,14 @@ def _adam(
 ) -> Transform:
     keep1, keep2, least = _share("beta1", beta1), _share("beta2", beta2), positive("epsilon", epsilon)
 
-    def rule(at: At, g: Array, w: Array, out: Array, mean: Array, square: Array) -> None:
+    def corrected(at: At) -> tuple[float, float]:
         # The corrections of bias are numbers, not passes over the values: m / c1 / (sqrt(v / c2) + e)
         # is m / (sqrt(v) + e * sqrt(c2)) * (sqrt(c2) / c1).
         root = math.sqrt(1.0 - keep2 ** (at.step + 1))
-        length = at.rate * root / (1.0 - keep1 ** (at.step + 1))
+        return least * root, at.rate * root / (1.0 - keep1 ** (at.step + 1))
+
+    def rule(at: At, g: Array, w: Array, out: Array, mean: Array, square: Array) -> None:
+        added, length = corrected(at)
         if at.decay and not decoupled:
             g = g + at.decay * w
         mean *= keep1
@@ -190,11 +197,15 @@ def _adam(
         square *= keep2
         square += (1.0 - keep2) * g * g
         np.sqrt(square, out=out)
-        out += least * root
+        out += added
         np.divide(mean, out, out=out)
         out *= -length
         if at.decay and decoupled:
             out -= (at.rate * at.decay) * w
+
+    def numbers(at: At) -> tuple[float, ...]:
+        joined, apart = (0.0, at.rate * at.decay) if decoupled else (at.decay, 0.0)
+        return keep1, 1.0 - keep1, keep2, 1.0 - keep2, *corrected(at), joined, apart
 
     now = _learning(rate)
 
@@ -209,7 +220,8 @@ def _adam(
 
         return Idle(closed=closed)
 
-    return elementwise(rule, ("momentum", "square"), now, weight_decay, decay, idle)
+    compiled = step_kernels.adam, numbers
+    return elementwise(rule, ("momentum", "square"), now, weight_decay, decay, idle, compiled)
 
 
 def rmsprop(
@@ -272,8 +284,13 @@ def rmsprop(
     def idle(decays: bool) -> Idle:
         return Idle(quiet=not inertia and not decays, linear=not decays)
 
+    def numbers(at: At) -> tuple[float, ...]:
+        own = (inertia,) if inertia else ()
+        return at.rate, keep, 1.0 - keep, least, *own, at.decay
+
     names = ("square", "momentum") if inertia else ("square",)
-    return elementwise(rule, names, _learning(learning_rate), weight_decay, decay, idle)
+    kernel = step_kernels.rmsprop_momentum if inertia else step_kernels.rmsprop
+    return elementwise(rule, names, _learning(learning_rate), weight_decay, decay, idle, (kernel, numbers))
 
 
 def adagrad(
@@ -327,7 +344,8 @@ def adagrad(
     def idle(decays: bool) -> Idle:
         return Idle(still=not decays, quiet=not decays, linear=not decays)
 
-    return elementwise(rule, ("square",), _learning(learning_rate), weight_decay, decay, idle)
+    compiled = step_kernels.adagrad, lambda at: (at.rate, least, at.decay)
+    return elementwise(rule, ("square",), _learning(learning_rate), weight_decay, decay, idle, compiled)
 
 
 def _learning(rate: float | Schedule) -> Schedule:

@@ -4,10 +4,9 @@ Every slot has the shape of its parameter and starts at zero, the default fill o
 rewiring, carrying each slot is all there is to do, and a new edge begins like one that never had a gradient.
 
 All but `clip_by_norm` work value by value, by a *rule* that is given one block of everything at a time, so
-that temporary arrays stay in cache. There is the room for what comes later: a rule compiled into one pass, a
-lazy gradient made block by block. Each is another caller of a rule, beside `elementwise`, and none changes
-what a `Transform` is. Where a gradient is on touched edges only, the training loop gives a transform just
-those (`lazy`), and `Transform.idle` says what is owed to the others.
+that temporary arrays stay in cache. The training loop prefers the rule compiled into one pass in place, where
+an optimizer has one (`InPlace`). Where a gradient is on touched edges only, it gives a transform just those
+(`lazy`), and `Transform.idle` says what is owed to the others.
 """
 
 from __future__ import annotations
@@ -21,11 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gbnn.errors import ArgumentError, KindError, check_bool, check_finite, check_float, check_int
+from gbnn.semirings.kernels import start
 from gbnn.training.idle import Idle, of_chain
 from gbnn.training.schedules import Schedule, as_schedule, constant
+from gbnn.training.step_kernels import NOWHERE, read_only
 from gbnn.weights import real_dtype
 
-__all__ = ["Transform", "add_decayed_weights", "chain", "clip_by_norm", "scale"]
+__all__ = ["InPlace", "Transform", "add_decayed_weights", "chain", "clip_by_norm", "scale"]
 
 Array = np.ndarray[Any, Any]
 Slots = Mapping[str, Mapping[str, Array]]
@@ -37,6 +38,24 @@ Choice = Callable[[str], bool] | None
 BLOCK = 2**15
 """Values in a block: few enough for caches, enough to hide the cost of a NumPy call (measured: of blocks
 from 2**11 to 2**16 the fastest within noise, and up to twice as fast as whole arrays of 10 million)."""
+
+
+class InPlace(NamedTuple):
+    """A transform as one compiled pass that changes values and slots where they lie.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The slots.
+    step : callable
+        ``step(name, step, gradient, values, slots, positions)`` does to the values what adding the result of
+        `Transform.update` does, to the bit. Arrays are flat, contiguous, of one dtype and right: nothing is
+        checked. ``gradient[p]`` belongs to ``values[positions[p]]`` and the same place in each of the list
+        `slots`; positions are int64, ascending, each once. None: the gradient is that of all values.
+    """
+
+    names: tuple[str, ...]
+    step: Callable[[str, int, Array, Array, list[Array], Array | None], None]
 
 
 @dataclass(frozen=True)
@@ -58,6 +77,8 @@ class Transform:
     idle : callable
         ``idle(name) -> Idle``: what a step does to a value of this parameter whose gradient is zero; None, as
         it is for a transform of your own that does not say, where a step has to be made on all values.
+    in_place : InPlace, optional
+        The same steps in one compiled pass: what `train` takes where there is one.
     lazy : bool, optional
         Whether `train` updates only the edges that a gradient touched, see `lazily`.
 
@@ -78,6 +99,7 @@ class Transform:
     update: Callable[[Gradients, Slots, Values, int], Updates]
     idle: Callable[[str], Idle | None] = lambda name: None
     lazy: bool | None = None
+    in_place: InPlace | None = None
 
     def lazily(self, choice: bool | None) -> Transform:
         """Return the same optimizer, lazy or not; of a chain, the choice of the whole counts.
@@ -283,11 +305,13 @@ def elementwise(
     weight_decay: float = 0.0,
     decay: Choice = None,
     idle: Callable[[bool], Idle] = lambda decays: Idle(),
+    compiled: tuple[Any, Callable[[At], tuple[float, ...]]] | None = None,
 ) -> Transform:
     """Make a transform of slot names and ``rule(at, gradient, values, out, *slots)``.
 
     The rule gets one block of each array, writes the update to `out` and changes the slots in place.
     ``idle(decays)`` says what it does where the gradient is zero, for a parameter that decays or not.
+    `compiled` is the kernel of `step_kernels` that does the same, and a function that gives its numbers.
     """
     share = check_float("weight_decay", weight_decay, 0.0)
 
@@ -310,7 +334,17 @@ def elementwise(
                     rule(at, *(a[block] for a in arrays))
         return updates
 
-    return Transform(init, update, lambda name: idle(share_of(name) > 0.0))
+    def step_in_place(
+        name: str, step: int, gradient: Array, values: Array, slots: list[Array], positions: Array | None
+    ) -> None:
+        kernel, numbers = compiled  # type: ignore[misc] # only called where there is one
+        with np.errstate(over="ignore"):
+            given = tuple(values.dtype.type(n) for n in numbers(At(step, rate(step), share_of(name))))
+        at = NOWHERE if positions is None else read_only(positions)
+        start(kernel, gradient.size, at, read_only(gradient), values, *slots, given)
+
+    in_place = None if compiled is None else InPlace(names, step_in_place)
+    return Transform(init, update, lambda name: idle(share_of(name) > 0.0), in_place=in_place)
 
 
 def blocks(shape: tuple[int, ...]) -> Iterator[slice | EllipsisType]:

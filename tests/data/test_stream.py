@@ -135,9 +135,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
             return peak_while(lambda: sum(len(y) for x, y in Stream(path, 100, **options)))[0]
 
         passes(few)
-        assert passes(many) == pytest.approx(
-            passes(few), rel=0.05, abs=24_000
-        )  # NumPy keeps some small blocks
+        # NumPy and the interpreter keep small blocks that were freed; the larger file has 1.8 MB more.
+        assert passes(many) < passes(few) + 100_000
+        assert many.stat().st_size > few.stat().st_size + 1_800_000
 
 
 def test_extreme_classification(tmp_path):

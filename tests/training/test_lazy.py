@@ -17,7 +17,7 @@ from support.touching import SHAPE, Run, assert_same
 
 from gbnn.errors import ArgumentError, KindError
 from gbnn.semirings import TouchedGradient
-from gbnn.training import catch_up, lazy
+from gbnn.training import catch_up, in_place, lazy
 from gbnn.training.optimizers import adam, adamw, rmsprop, sgd
 from gbnn.training.schedules import Schedule, cosine, one_cycle, step_decay
 from gbnn.training.state import State
@@ -270,6 +270,113 @@ def test_an_array_is_never_stale(name: str) -> None:
             state.step += 1
             assert (bias != before)[at].all()
         results.append((bias, *state.slots["bias"].values()))
+    for ours, theirs in zip(*results, strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+# -- The compiled step in place ------------------------------------------------------------------------------
+
+
+def many(optimizer: Transform, dtype: Any = np.float32) -> tuple[Weights, State]:
+    """A layer of runs of 8 to 80 edges a source, more than a thread takes at a time."""
+    rng = np.random.default_rng(0)
+    fans = rng.integers(8, 80, 400)
+    targets = np.concatenate([np.arange(fan) for fan in fans])
+    values = rng.standard_normal(fans.sum())
+    weights = Weights.from_coo(np.repeat(np.arange(400), fans), targets, values, (400, 80), dtype=dtype)
+    return weights, State(optimizer.start({"w": weights.values}), 0, rng)
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if kind_of(n) != "never lazy"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_runs_of_edges(name: str, dtype: Any) -> None:
+    """All edges of some sources, as a layer touches them, settled by the forward pass."""
+    held = []
+    for choice in (True, False):
+        optimizer = ALL[name][0](one_cycle(0.02, 60)).lazily(choice)
+        weights, state = many(optimizer, dtype)
+        rng = np.random.default_rng(1)
+        for _ in range(40):
+            sources = rng.choice(400, rng.choice([3, 30, 200]), replace=False)
+            at = np.flatnonzero(np.isin(weights.sources, sources))
+            scale = 10.0 ** rng.integers(-9, 1, at.size)
+            scale[rng.random(at.size) < 0.1] = 0.0
+            numbers = (rng.standard_normal(at.size) * scale).astype(dtype)
+            weights.settle(at)
+            gradient = TouchedGradient(at, numbers, weights.nnz, settled=weights.stamp)
+            lazy.update({"w": weights}, {"w": gradient}, optimizer, state)
+            state.step += 1
+        held.append({"w": weights.values.copy(), **state.slots["w"]})
+    within = (1e-9, 1e-12) if dtype == np.float64 else (1e-4, 1e-5)
+    assert_same(held[0], held[1], *((0, 0) if name in EXACT else within))
+
+
+@pytest.mark.parametrize("claim", ["none", "of another time", "right"])
+def test_an_old_word_that_edges_are_settled_does_no_harm(claim: str) -> None:
+    runs = pair("sgd momentum")
+    for run in runs:
+        stamp = run.weights.stamp
+        run.step([1, 2, 3])
+        run.step([9])
+        if claim == "right":
+            run.weights.settle(np.array([1, 2]))
+            stamp = run.weights.stamp
+        settled = None if claim == "none" else stamp
+        gradient = TouchedGradient(np.array([1, 2]), np.ones(2), 60, settled=settled)
+        lazy.update(run.parameters, {"w": gradient, "bias": np.ones(5)}, run.optimizer, run.state)
+    assert_same(runs[0].held(), runs[1].held(), 1e-12, 1e-14)
+
+
+def test_positions_that_are_not_ascending_are_left_to_numpy() -> None:
+    runs = pair("adam")
+    for run in runs:
+        run.step([5, 9])
+        run.step([1, 5])
+        for at in ([9, 5, 1], [7, 59, 0]):
+            run.step(at)
+    assert_same(runs[0].held(), runs[1].held(), 1e-12, 1e-14)
+    for wrong in ([3, 60], [-1, 3], [10**9]):
+        before = runs[0].held()
+        with pytest.raises(ArgumentError, match="positions of the gradient of w"):
+            runs[0].step(wrong)
+        assert_same(runs[0].held(), before, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["adamw", "sgd momentum", "adagrad decay"])
+def test_edges_settled_twice_in_one_call(name: str) -> None:
+    """In parallel, too, each is given what it missed once."""
+    results = []
+    for repeat in (1, 2):
+        weights, state = many(ALL[name][0](0.1).lazily(True))
+        optimizer = ALL[name][0](0.1).lazily(True)
+        for at in (np.arange(0, weights.nnz, 2), np.arange(50)):
+            gradient = TouchedGradient(at, np.ones(at.size, dtype=np.float32), weights.nnz)
+            lazy.update({"w": weights}, {"w": gradient}, optimizer, state)
+            state.step += 1
+        blocks = np.arange(100, 100 + (weights.nnz - 100) // 16 * 16).reshape(-1, 16)
+        blocks[:, 1:15] = blocks[::-1, 1:15]  # their ends look like those of runs
+        weights.settle(np.concatenate([blocks.ravel(), np.arange(100, weights.nnz)[::-1]][:repeat]))
+        results.append({"w": weights.raw[100 : 100 + blocks.size].copy()})
+    assert_same(results[0], results[1], 0, 0)
+
+
+@pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.make(0.1).in_place])
+@pytest.mark.parametrize("order", ["C", "F", "mixed"])
+def test_large_dense_arrays_take_the_compiled_step_to_the_bit(
+    name: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = []
+    for block in (16, 10**9):
+        monkeypatch.setattr(in_place, "BLOCK", block)
+        rng = np.random.default_rng(0)
+        array = np.asarray(rng.standard_normal((33, 40)), order="C" if order == "C" else "F")
+        optimizer = CASES[name].make(0.1)
+        state = State(optimizer.start({"w": array}), 0, rng)
+        for _ in range(3):
+            gradient = np.asarray(rng.standard_normal((33, 40)), order="F" if order == "F" else "C")
+            lazy.update({"w": array}, {"w": gradient}, optimizer, state)
+            state.step += 1
+        results.append((array, *state.slots["w"].values()))
     for ours, theirs in zip(*results, strict=True):
         assert np.array_equal(ours, theirs)
 

@@ -65,6 +65,7 @@ REWIRINGS: dict[str, Rewirer | None] = {
         when=topology.every_steps(7),
         fraction=topology.constant(0.2),
     ),
+    "on demand": topology.grow_on_demand(170, every=7, pace=0.1, exchange=0.1, patience=9),
 }
 
 
@@ -93,9 +94,12 @@ def test_training_is_that_of_the_eager_optimizer(name: str, rewiring: str) -> No
     assert_same(held, wanted, 1e-9, 1e-12)
 
 
-def test_the_loop_leaves_untouched_edges_alone() -> None:
+@pytest.mark.parametrize("rewiring", [None, topology.grow_on_demand(150, every=1000)])
+def test_the_loop_leaves_untouched_edges_alone(rewiring: Rewirer | None) -> None:
+    """Also while a rewiring watches."""
     model, optimizer = model_of(), OPTIMIZERS["momentum, decay"].lazily(True)
-    for step in training.train(model, [batch(k) for k in range(3)], optimizer=optimizer):
+    batches = [batch(k) for k in range(3)]
+    for step in training.train(model, batches, optimizer=optimizer, rewiring=rewiring):
         assert wide(model).pending is not None
         before = wide(model).raw.copy()
         model.forward(batch(9)[0])  # settles what it reads

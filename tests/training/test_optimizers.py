@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.optimizers import CASES, Case
 
 from gbnn.errors import ArgumentError, GbnnError, KindError, NonFiniteError
-from gbnn.training import optimizers, transform
+from gbnn.training import optimizers, step_kernels, transform
 from gbnn.training.optimizers import adagrad, adam, adamw, rmsprop, sgd
 from gbnn.training.schedules import cosine, one_cycle, step_decay
 from gbnn.training.transform import Transform, add_decayed_weights, chain, clip_by_norm, scale
@@ -82,7 +82,7 @@ def assert_steps_equal(ours: list[Arrays], theirs: list[Arrays], rtol: float, at
 
 def test_the_table_has_every_optimizer() -> None:
     text = " ".join(CASES).replace(",", " ").split()
-    assert {*optimizers.__all__, *transform.__all__} - {"Transform"} <= set(text)
+    assert {*optimizers.__all__, *transform.__all__} - {"InPlace", "Transform"} <= set(text)
 
 
 # -- Against torch -------------------------------------------------------------------------------------------
@@ -276,6 +276,51 @@ def test_numbers_beyond_the_dtype_pass_without_a_warning(case: Case) -> None:
         bad = {"w": np.array([1.0, math.nan, math.inf], dtype=np.float32)}
         update = optimizer.update(bad, optimizer.start(values), values, 0)["w"]
         assert np.isfinite(update).tolist()[:2] == [True, False]
+
+
+# -- In place ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.make(0.1).in_place])
+@pytest.mark.parametrize("parameter", ["weights", "bias"])
+@every_dtype
+def test_a_compiled_step_is_the_rule_to_the_bit(name: str, parameter: str, dtype: Any) -> None:
+    """Of all values, of runs of touched ones longer and shorter than a vector loop, of none."""
+    rng = np.random.default_rng(0)
+    optimizer, size = CASES[name].make(cosine(0.1, 20, 0.01)), 3 * step_kernels.CHUNK + 5
+    in_place = optimizer.in_place
+    assert in_place is not None
+    values, slots = rng.standard_normal(size).astype(dtype), {}
+    theirs, their_slots = values.copy(), optimizer.init(values)
+    slots = {key: slot.copy() for key, slot in their_slots.items()}
+    for step, share in enumerate((1.0, 0.0, 0.001, 0.5, 0.99, 1.0)):
+        at = np.flatnonzero(rng.random(size) < share)
+        gradient = (rng.standard_normal(at.size) * 10.0 ** rng.integers(-12, 3, at.size)).astype(dtype)
+        gradient[::7] = 0.0
+        own = {key: slot[at] for key, slot in their_slots.items()}
+        given = {parameter: gradient}, {parameter: own}, {parameter: theirs[at]}
+        theirs[at] += optimizer.update(*given, step)[parameter]
+        for key, slot in own.items():
+            their_slots[key][at] = slot
+        before = gradient.copy()
+        kept = [slots[key] for key in in_place.names]
+        in_place.step(parameter, step, gradient, values, kept, None if step == 5 else at)
+        assert np.array_equal(gradient, before)
+        assert values.tobytes() == theirs.tobytes()
+        for key, slot in slots.items():
+            assert slot.tobytes() == their_slots[key].tobytes(), key
+
+
+def test_a_compiled_step_lets_numbers_beyond_the_dtype_pass() -> None:
+    for name, case in CASES.items():
+        optimizer = case.make(case.rate)
+        if optimizer.in_place is not None:
+            values = np.ones(3, dtype=np.float32)
+            slots = list(optimizer.init(values).values())
+            for step, large in enumerate((1.0, math.nan, math.inf)):
+                numbers = np.array([1.0, large, 3e38], dtype=np.float32)
+                optimizer.in_place.step("w", step, numbers, values, slots, None)
+            assert np.isfinite(values).tolist()[:2] == [True, False], name
 
 
 # -- Parts ---------------------------------------------------------------------------------------------------

@@ -141,7 +141,10 @@ def test_memory_of_training_does_not_grow_with_the_rows_on_disk(tmp_path: Any) -
         return peak_while(lambda: sum(1 for _ in steps))[0]
 
     peak(2_000)
-    assert peak(20_000) == pytest.approx(peak(2_000), rel=0.05, abs=16_000)
+    small, large = peak(2_000), peak(20_000)
+    # The interpreter's free lists of tuples, emptied before each run, fill up as steps go by: some 50 kB.
+    assert large < small + 100_000
+    assert sum(file.stat().st_size for file in (tmp_path / "20000").iterdir()) > 1_500_000
 
 
 def test_kinds_that_are_no_data() -> None:
