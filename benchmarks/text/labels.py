@@ -4,8 +4,8 @@
 
 Glosses as hashed words 1-2 (2**60 columns), a sparse layer from the features that occur, ReLU, and
 `ManyLabels`; softmax over the row's own labels, each an equal share of the target, and negatives drawn for
-each batch (`losses.Sampled`), or over all labels (`--exact`). P@1, P@3, P@5 on 20 % of the rows. The 10 nearest
-neighbours have a P@1 of 0.618.
+each batch (`losses.Sampled`), or over all labels (`--exact`). P@1, P@3, P@5 on 20 % of the rows. The 10
+nearest neighbours have a P@1 of 0.618.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictions):  # type: ignore[mi
 
     def __init__(
         self,
-        hidden_layer_sizes: int | Iterable[int] = (512,),
+        hidden_layer_sizes: int | Iterable[int] = (256,),
         *,
         edges_per_feature: int | str = "auto",
         activation: str | Callable[[], Layer] = "relu",

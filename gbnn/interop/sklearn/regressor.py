@@ -70,7 +70,7 @@ batch_size, max_iter, alpha, rewiring, n_iter_no_change, tol, shuffle, random_st
 
     def __init__(
         self,
-        hidden_layer_sizes: int | Iterable[int] = (512,),
+        hidden_layer_sizes: int | Iterable[int] = (256,),
         *,
         loss: str = "squared_error",
         edges_per_feature: int | str = "auto",
