@@ -62,7 +62,7 @@ class Weights:
             raise ArgumentError("values", f"shape ({edges.nnz},), one an edge", values.shape)
         self._edges = edges
         self._values = np.require(values, requirements=["C", "A"])
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()  # of who settles, or writes what others may be settling
         self._reset_views()
 
     def _reset_views(self) -> None:
@@ -81,7 +81,7 @@ class Weights:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._edges = Edges(state["sources"], state["targets"], state["shape"])
         self._values = state["values"].copy()
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()  # of who settles, or writes what others may be settling
         self._reset_views()
 
     # -- From and to other forms ---------------------------------------------------------------------------
@@ -383,7 +383,7 @@ class Weights:
 
     @pending.setter
     def pending(self, owed: Pending | None) -> None:
-        with self._lock:
+        with self.lock:
             self.settle()
             self._pending = owed
 
@@ -414,7 +414,7 @@ class Weights:
             self._settle(None if positions is None else _inside(positions, self.nnz))
 
     def _settle(self, positions: Array | None) -> None:
-        with self._lock:
+        with self.lock:
             if self._pending is not None:  # another thread may have settled all meanwhile
                 self._pending(self._values, positions)
                 self._writes += 1
@@ -426,7 +426,7 @@ class Weights:
     @property
     def values_by_target(self) -> Array:
         """Values in the order of `edges.by_target`, read-only by contract; brought up to date when asked."""
-        with self._lock:
+        with self.lock:
             self.settle()
             if self._target_values is None:
                 self._target_values = np.empty_like(self._values)
@@ -439,7 +439,7 @@ class Weights:
     @property
     def by_target(self) -> TransposedMatrix:
         """W as GraphBLAS reads it for `X @ W`: shape (in, out), compressed by target; lent, read-only."""
-        with self._lock:
+        with self.lock:
             values = self.values_by_target
             if self._by_target is None:
                 self._by_target = storage.lend_columns(*self._edges.by_target, values, self.shape)
@@ -448,7 +448,7 @@ class Weights:
     @property
     def by_source(self) -> TransposedMatrix:
         """W transposed, for `dY @ W.T`: shape (out, in), compressed by source; lent, read-only."""
-        with self._lock:
+        with self.lock:
             self.settle()
             if self._by_source is None:
                 shape = (self.out_features, self.in_features)

@@ -12,6 +12,7 @@ from gbnn.edges import Edges, check_shape
 from gbnn.errors import ArgumentError, KindError, check_float, check_int, generator
 from gbnn.layers import BatchNorm, Chain, Dense, Dropout, Layer, LayerNorm, Linear
 from gbnn.layers import activation as named
+from gbnn.layers.selection import Selection
 from gbnn.semirings import Semiring, plus_times
 from gbnn.topology import wire
 from gbnn.topology.allocate import Allocation, by_fan_in, by_layer_fan_in, erdos_renyi, erk, uniform
@@ -60,7 +61,8 @@ def mlp(
     semiring : Semiring
         What every layer computes in.
     bias : bool, optional
-        Default: in plus_times only.
+        Default: in plus_times only, and not before k-winners or a threshold: a bias on all neurons of a layer
+        would make it dense.
     dropout : float
         Rate of dropout after each hidden activation.
     normalize : {None, "batch", "layer"}
@@ -113,7 +115,6 @@ def mlp(
         raise ArgumentError("dropout", "a number in [0, 1)", dropout)
     make = _activation(activation)
     options: dict[str, Any] = {
-        "bias": semiring is plus_times if bias is None else bool(bias),
         "dtype": real_dtype("dtype", dtype),
         "seed": rng,
     }
@@ -123,14 +124,16 @@ def mlp(
         if semiring is not plus_times or count != places:
             edges = _wired(makers[i], rng, (rows, columns), count)
             count = edges.nnz
+        after = make() if i < len(shapes) - 1 else None
+        carries = semiring is plus_times and not isinstance(after, Selection) if bias is None else bool(bias)
         if semiring is plus_times and count == places:
-            made.append(Dense.random(rows, columns, **options))
+            made.append(Dense.random(rows, columns, bias=carries, **options))
         else:
-            made.append(Linear.from_edges(edges, semiring=semiring, **options))
-        if i < len(shapes) - 1:
+            made.append(Linear.from_edges(edges, semiring=semiring, bias=carries, **options))
+        if after is not None:
             if normalize is not None:
                 made.append(NORMS[normalize](columns, dtype=dtype))
-            made.append(make())
+            made.append(after)
             if dropout:
                 made.append(Dropout(dropout, rng))
     return Chain(*made)

@@ -2,10 +2,10 @@
 
     python benchmarks/text/targets.py clinc glosses bibtex hypernyms [--shared ../shared/data] [--seeds 0 1 2]
 
-The network is `SparseMLPClassifier(random_state=seed)`, of bibtex with 512 hidden neurons. Features are hashed
-to 2**60 columns (`gbnn.data.HashingText`); the linear model, which keeps a number for each column, gets the
-same entries with the columns that occur in training numbered from 0. Its C is the best of four on a fifth
-of the training rows. One-vs-rest over the 7,106 labels of `hypernyms` is timed on 30 of them.
+The network is `SparseMLPClassifier(random_state=seed)`, of bibtex with 512 hidden neurons. Features are
+hashed to 2**60 columns (`gbnn.data.HashingText`); the linear model, which keeps a number for each column,
+gets the same entries with the columns that occur in training numbered from 0. Its C is the best of four on a
+fifth of the training rows. One-vs-rest over the 7,106 labels of `hypernyms` is timed on 30 of them.
 
 clinc      characters 1-4 and words 1-2; test accuracy
 glosses    words 1-2, in two glosses at least; 45 classes; test accuracy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,16 @@ def update(
     optimizer : Transform
     state : State
     """
+    with contextlib.ExitStack() as locks:
+        for parameter in parameters.values():
+            if isinstance(parameter, Weights):  # who reads it in another thread settles before or after
+                locks.enter_context(parameter.lock)
+        _update(parameters, gradients, optimizer, state)
+
+
+def _update(
+    parameters: Mapping[str, Any], gradients: Mapping[str, Any], optimizer: Transform, state: State
+) -> None:
     owed = state.raw_slots
     given: dict[str, Any] = {}
     slots: dict[str, dict[str, Array]] = dict(owed)

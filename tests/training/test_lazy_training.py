@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from support.touching import assert_same
 
-from gbnn import layers, topology, training
+from gbnn import layers, losses, topology, training
 from gbnn.errors import NonFiniteError
 from gbnn.rows import SparseRows
 from gbnn.semirings import TouchedGradient
@@ -171,3 +172,36 @@ def test_no_step_asks_for_the_gradient_of_all_edges(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(TouchedGradient, "array", refused)
     model, optimizer = model_of(), OPTIMIZERS["clip, adamw"].lazily(True)
     assert len(list(training.train(model, [batch(0), batch(1)], optimizer=optimizer))) == 2
+
+
+def test_reading_in_other_threads_changes_nothing():
+    """Each forward pass settles edges that the training is about to update."""
+
+    def trained(readers: int) -> np.ndarray:
+        model = layers.Linear.random(
+            400, 300, nnz=6000, bias=False, dtype=np.float64, output="sparse", seed=0
+        )
+        rng = np.random.default_rng(0)
+        batches = [
+            (SparseRows.from_dense((rng.random((8, 400)) < 0.01).astype(np.float64)), np.zeros((8, 300)))
+            for _ in range(60)
+        ]
+        batches = [(x, y) for x, y in batches if x.nnz]
+        done = threading.Event()
+
+        def read() -> None:
+            while not done.is_set():
+                for x, _ in batches:
+                    model.forward(x)
+
+        others = [threading.Thread(target=read) for _ in range(readers)]
+        for other in others:
+            other.start()
+        for _ in training.train(model, batches, loss=losses.mse, optimizer=training.sgd(0.5, momentum=0.9)):
+            pass
+        done.set()
+        for other in others:
+            other.join()
+        return np.array(model.weights.values)
+
+    np.testing.assert_allclose(trained(3), trained(0), rtol=1e-9, atol=1e-12)

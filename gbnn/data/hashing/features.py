@@ -144,7 +144,12 @@ def _blocks(stream: Iterator[Any], size: int, bits: int, signed: bool, seed: int
         if not np.isfinite(values).all():
             row = first + int(np.searchsorted(ends, np.argmin(np.isfinite(values)), side="right"))
             raise ArgumentError(f"records[{row}]", "sums within float32's range", "one beyond it")
-        yield Block(columns[:filled].copy(), values, ends)
+        columns = columns[:filled]
+        keep = values != 0  # sums, or what is too small for float32, may be 0
+        if keep.all():
+            yield Block(columns.copy(), values, ends)
+        else:
+            yield Block(columns[keep], values[keep], np.append(0, np.cumsum(keep))[ends])
         first += len(records)
 
 

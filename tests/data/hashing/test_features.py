@@ -46,7 +46,7 @@ def defined(record, bits, signed, seed):
         if value != 0:
             key = xxh64(name, seed)
             sums[key >> (64 - bits)] += float(value) * (1 - 2 * (key & 1) if signed else 1)
-    return {column: float(np.float32(total)) for column, total in sums.items()}
+    return {column: float(value) for column, total in sums.items() if (value := np.float32(total)) != 0}
 
 
 @settings(deadline=None)
@@ -95,9 +95,9 @@ def test_signed_inner_products_are_unbiased():
 
 
 def test_long_rows_add_in_the_order_they_come():
-    row = [("a", 1e16), *[(f"t{k}", 1.0) for k in range(50)], ("a", 1.0), ("a", -1e16)]
+    row = [("a", 1e16), *[(f"t{k}", 1.0) for k in range(50)], ("a", 1.0), ("a", -1e16), ("a", 2.0)]
     x = as_dicts(hash_features([row]))[0]
-    assert sorted(x.values()) == [0.0] + [1.0] * 50  # 1e16 + 1 is 1e16
+    assert sorted(x.values()) == [1.0] * 50 + [2.0]  # 1e16 + 1 is 1e16
 
 
 def test_generators_and_iterables_of_all_kinds():
@@ -180,3 +180,10 @@ def test_memory_does_not_grow_with_the_number_of_records():
     (few, _), (many, nnz) = run(2_000), run(40_000)
     assert nnz == 80_000
     assert many < 2 * few  # holding all rows would take 20 times as much
+
+
+def test_what_is_worth_nothing_is_left_out():
+    x = hash_features([[("a", 1), ("a", -1), ("b", 2)], [("a", 1e-60)], [("c", 1)]])
+    assert x.nnz == 2
+    np.testing.assert_array_equal(np.diff(x.indptr), [1, 0, 1])
+    np.testing.assert_array_equal(x.data, [2, 1])
