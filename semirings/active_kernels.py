@@ -39,6 +39,14 @@ def into_dense(x_starts, found, x, e_starts, targets, values, y):  # type: ignor
                     row[targets[e]] += x[p] * values[e]
 
 
+# Which of 64 bits is the only one set: the top six bits of its product with this number are all different
+# (Leiserson, Prokop, Randall, "Using de Bruijn sequences to index a 1 in a computer word", 1998).
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_PLACE = np.empty(64, dtype=np.int64)
+for _bit in range(64):
+    _PLACE[(int(_DE_BRUIJN) << _bit & (2**64 - 1)) >> 58] = _bit
+
+
 @njit
 def in_order(used, reached, n):  # type: ignore[no-untyped-def]
     """Sort the n neurons whose bits are set, reached[:n], and clear the bits."""
@@ -47,13 +55,11 @@ def in_order(used, reached, n):  # type: ignore[no-untyped-def]
         for word in range(used.size):
             bits = used[word]
             used[word] = np.uint64(0)
-            place = word << 6
             while bits:
-                if bits & np.uint64(1):
-                    reached[n] = place
-                    n += 1
-                bits >>= np.uint64(1)
-                place += 1
+                lowest = bits & (~bits + np.uint64(1))
+                reached[n] = (word << 6) + _PLACE[(lowest * _DE_BRUIJN) >> np.uint64(58)]
+                n += 1
+                bits ^= lowest
     else:
         reached[:n].sort()
         for m in range(n):

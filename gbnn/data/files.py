@@ -45,7 +45,8 @@ def read(
         - ``.npy``: samples without targets, unless `target` is a column.
         - ``.csv``, ``.tsv``: numbers with or without a header; see `target`.
         - ``.svm``, ``.svmlight``, ``.libsvm``: ``label index:value ...``, indices from 1 unless there is a 0;
-          also compressed: ``.svm.gz``.
+          also compressed: ``.svm.gz``. A file that was cut may read as a shorter one: the format does not say
+          how long it is (the next one does).
         - ``.txt`` (and those) with a first line ``rows features labels``, then ``label,... index:value ...``,
           all from 0, as in the Extreme Classification Repository; also compressed: ``.txt.gz``.
         - a folder that `save_csr` made, all of it (`open_csr` leaves it on disk).

@@ -20,8 +20,9 @@ from sklearn.svm import LinearSVC
 from support.memory import peak_while
 
 from gbnn import topology
-from gbnn.errors import GbnnError
+from gbnn.errors import ArgumentError, GbnnError
 from gbnn.interop.sklearn import SparseMLPClassifier, SparseMLPRegressor
+from gbnn.rows import SparseRows
 
 SMALL = {
     "hidden_layer_sizes": 16,
@@ -77,6 +78,22 @@ def test_every_sparse_format_gives_the_same(form):
     expected = outputs(SparseMLPClassifier(**SMALL, edges_per_feature=4).fit(x, y), x)
     other = SparseMLPClassifier(**SMALL, edges_per_feature=4).fit(form(x), y)
     np.testing.assert_array_equal(outputs(other, form(x)), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_graphblas_and_of_ours_give_the_same(kind):
+    x, y = problem()
+    for matrix in (x, widened(x, 2**60)):
+        rows = SparseRows.of(matrix)
+        expected = outputs(kind(**SMALL, edges_per_feature=4).fit(matrix, y), matrix)
+        for form in (rows, rows.to_graphblas()):
+            model = kind(**SMALL, edges_per_feature=4).fit(form, y)
+            np.testing.assert_array_equal(outputs(model, form), expected)
+            assert model.score(form, y) == model.score(matrix, y)
+            model.partial_fit(form, y)
+    model = kind(**SMALL).fit(SparseRows.of(x).to_graphblas(), y)
+    with pytest.raises(ValueError, match="39 features"):
+        model.predict(SparseRows.of(x[:, :39]))
 
 
 def test_unsorted_and_duplicate_entries_count_as_scipy_counts_them():
@@ -379,6 +396,15 @@ def test_early_stopping_keeps_the_best(kind):
     assert model._validation_score(final, targets, weights) == pytest.approx(model.best_validation_score_)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rows", "share"), [(1, 0.1), (2, 0.6), (60, 0.99)])
+def test_early_stopping_needs_rows_to_train_on(kind, rows, share):
+    x, y = problem()
+    model = kind(**SMALL, early_stopping=True, validation_fraction=share)
+    with pytest.raises(ArgumentError, match=f"early_stopping, validation_fraction.* n_samples = {rows} of"):
+        model.fit(x[:rows], y[:rows])
+
+
 def test_training_ends_when_the_loss_no_longer_falls():
     x, y = problem()
     model = SparseMLPClassifier(**SMALL | {"max_iter": 50}, tol=1e3, n_iter_no_change=3).fit(x, y)
@@ -424,6 +450,44 @@ def test_the_unit_of_x_does_not_matter(kind):
     np.testing.assert_allclose(outputs(kind(**SMALL).fit(1024 * x, y), 1024 * x), one, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_unit_of_x_may_be_near_the_ends_of_the_dtype(dtype):
+    x, y = problem(dtype=dtype)
+    low, high = np.finfo(dtype).minexp, np.finfo(dtype).maxexp
+    one = outputs(SparseMLPClassifier(**SMALL).fit(x, y), x)
+    for form in (x, x.toarray()):
+        for power in (low + 20, high - 10):
+            far = form * dtype(2.0**power)
+            with np.errstate(all="raise"):
+                found = outputs(SparseMLPClassifier(**SMALL).fit(far, y), far)
+            np.testing.assert_allclose(found, one, rtol=1e-3, atol=1e-4)
+        with pytest.raises(ArgumentError, match=f"X: expected rows whose length.* in {dtype.__name__}"):
+            SparseMLPClassifier(**SMALL).fit(form * dtype(np.finfo(dtype).smallest_subnormal * 4), y)
+    longest = np.full((120, 40), np.finfo(np.float64).max)
+    with pytest.raises(ArgumentError, match="X: expected rows whose length"):
+        SparseMLPClassifier(**SMALL).fit(longest, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_to_predict_must_fit_in_the_dtype(dtype):
+    x, y = problem(dtype=dtype)
+    y = y * float(np.finfo(dtype).max)
+    for factor, shape in ((1, (120,)), (-0.5, (120, 1)), (0.01, (120,))):
+        with pytest.raises(ArgumentError, match=f"y: expected numbers whose spread fits in {dtype.__name__}"):
+            SparseMLPRegressor(**SMALL).fit(x, (y * factor).reshape(shape).squeeze())
+    with pytest.raises(ArgumentError, match="y: expected numbers whose spread fits"):
+        SparseMLPRegressor(**SMALL).fit(x, y / np.finfo(dtype).max * float(np.finfo(dtype).tiny) / 8)
+    large = y * 2.0**-12
+    both = np.column_stack([large, large / large.max()])
+    model = SparseMLPRegressor(**SMALL).fit(x, both)
+    with np.errstate(all="raise"):
+        found = model.predict(x)
+    assert np.isfinite(found).all()
+    assert model._deviation[1] == pytest.approx(both[:, 1].std())
+    with pytest.raises(ArgumentError, match="y: expected numbers that fit"):
+        SparseMLPRegressor(**SMALL).partial_fit(x, large / large.max()).partial_fit(x, large)
+
+
 def test_huber_bears_outliers():
     x, y = problem(400)
     bad = y.astype(float)
@@ -456,6 +520,10 @@ def test_several_outputs():
         ("hidden_layer_sizes", 0),
         ("hidden_layer_sizes", "12"),
         ("hidden_layer_sizes", 1.5),
+        ("hidden_layer_sizes", 2**40),
+        ("verbose", "x"),
+        ("verbose", -1),
+        ("verbose", 1.0),
         ("edges_per_feature", 0),
         ("edges_per_feature", "all"),
         ("activation", "nothing"),
@@ -509,6 +577,12 @@ def test_bad_data():
         model.fit(x, y[:-1])
     with pytest.raises(ValueError, match="only zeros"):
         SparseMLPClassifier(**SMALL, class_weight={0: 0, 1: 0}).fit(x, y)
+    for kind in KINDS:
+        with pytest.raises(
+            ArgumentError, match="sample_weight: expected weights of rows whose sum is finite"
+        ):
+            kind(**SMALL).fit(x, y, sample_weight=np.full(120, 1e308))
+        assert np.isfinite(kind(**SMALL).fit(x, y, sample_weight=np.full(120, 1e306)).loss_)
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         model.fit(x, y, sample_weight=np.full(120, -1.0))
     with pytest.warns(DataConversionWarning):

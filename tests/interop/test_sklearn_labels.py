@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.utils.class_weight import compute_class_weight
 
 from gbnn import losses
-from gbnn.errors import GbnnError
+from gbnn.errors import ArgumentError, GbnnError
 from gbnn.interop.sklearn import SparseMLPClassifier
 from gbnn.interop.sklearn.labels import class_weights, largest
 from gbnn.interop.sklearn.losses import RowLoss, huber, sigmoid, softmax, squared
@@ -51,6 +51,34 @@ def test_stored_zeros_are_no_labels():
     one, other = (SparseMLPClassifier(**SMALL).fit(x, form) for form in (stored, sp.csr_array(y)))
     np.testing.assert_array_equal(one.decision_function(x), other.decision_function(x))
     assert stored.nnz == kept
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize(
+    "change", [lambda y: 2 * y, lambda y: -1.0 * y, lambda y: 0.5 * y, lambda y: 2 * y - 1]
+)
+def test_labels_are_zeros_and_ones(form, change):
+    x, y = problem()
+    other = change(y)
+    row, column = np.argwhere((other != 0) & (other != 1))[0]
+    wanted = rf"y: expected zeros and ones.*, got {other[row, column]} at \[{row}, {column}\]"
+    for fit in ("fit", "partial_fit"):
+        with pytest.raises(ArgumentError, match=wanted):
+            getattr(SparseMLPClassifier(**SMALL), fit)(x, form(other))
+
+
+def test_labels_are_zeros_and_ones_once_duplicates_are_added_up():
+    x, y = problem()
+    rows, columns = np.nonzero(y)
+    csr = sp.coo_array((np.ones(rows.size), (rows, columns)), shape=y.shape).tocsr()
+    starts, twice = 2 * csr.indptr, np.repeat(csr.indices, 2)
+    halves = sp.csr_array((np.full(twice.size, 0.5), twice, starts), shape=y.shape)
+    one, other = (SparseMLPClassifier(**SMALL).fit(x, form) for form in (halves, sp.csr_array(y)))
+    np.testing.assert_array_equal(one.decision_function(x), other.decision_function(x))
+    assert halves.nnz == twice.size
+    first = rf"got 2.0 at \[{rows[0]}, {columns[0]}\]"
+    with pytest.raises(ArgumentError, match=first):
+        SparseMLPClassifier(**SMALL).fit(x, sp.csr_array((np.ones(twice.size), twice, starts), shape=y.shape))
 
 
 def test_labels_come_in_their_dtype_and_probabilities_for_each():

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +19,7 @@ from gbnn.errors import ArgumentError
 from gbnn.interop.sklearn import network
 from gbnn.interop.sklearn.losses import OfRows, RowLoss
 from gbnn.interop.sklearn.options import Options, checked
-from gbnn.interop.sklearn.samples import Epochs, as_rows, energy, entries, occurring, take
+from gbnn.interop.sklearn.samples import Epochs, as_rows, energy, entries, occurring, readable, take
 from gbnn.interop.sklearn.stopping import Progress
 from gbnn.layers import Layer
 from gbnn.layers.layer import Activations
@@ -26,12 +27,28 @@ from gbnn.rows import SparseRows
 from gbnn.training import State, adamw, schedules, train
 from gbnn.weights import Weights
 
-__all__ = ["SparseMLP"]
+__all__ = ["SparseMLP", "held_out_rows"]
 
 Array = np.ndarray[Any, Any]
 
 HELD = 2**24
 """Most outputs of a layer held at a time in prediction."""
+
+
+def held_out_rows(rows: int, share: float, least: int = 1) -> int:
+    """Return how many of the rows are held out, or raise ArgumentError if none is left to train on."""
+    count = max(least, math.ceil(share * rows))
+    if count >= rows:
+        got = f"n_samples = {rows} of which {count} would be held out"
+        raise ArgumentError("early_stopping, validation_fraction", "rows left to train on", got)
+    return count
+
+
+def _check_sum(where: str, weights: Array) -> None:
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if not math.isfinite(total):
+        raise ArgumentError(where, "weights of rows whose sum is finite", total)
 
 
 class SparseMLP(BaseEstimator, ABC):  # type: ignore[misc]
@@ -47,7 +64,9 @@ class SparseMLP(BaseEstimator, ABC):  # type: ignore[misc]
     # -- What each kind says ---------------------------------------------------------------------------------
 
     @abstractmethod
-    def _read_targets(self, y: Any, weights: Array | None, fresh: bool, partial: bool, classes: Any) -> Any:
+    def _read_targets(
+        self, y: Any, weights: Array | None, fresh: bool, partial: bool, classes: Any, dtype: Any
+    ) -> Any:
         """Check targets and return them as the loss takes them; set what is learnt of them if `fresh`."""
 
     @abstractmethod
@@ -74,7 +93,7 @@ class SparseMLP(BaseEstimator, ABC):  # type: ignore[misc]
         fresh = not (hasattr(self, "model_") and (partial or self.warm_start))
         X, y = validate_data(
             self,
-            X,
+            readable(X),
             y,
             accept_sparse="csr",
             accept_large_sparse=True,
@@ -85,12 +104,16 @@ class SparseMLP(BaseEstimator, ABC):  # type: ignore[misc]
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        targets = self._read_targets(y, weights, fresh, partial, classes)
+            _check_sum("sample_weight", weights)
+        dtype = X.dtype if fresh else self._dtype
+        targets = self._read_targets(y, weights, fresh, partial, classes, dtype)
         weights = self._row_weights(targets, weights, partial)
+        if weights is not None:
+            _check_sum("sample_weight, class_weight", weights)
         if fresh:
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             self._rng = np.random.default_rng(seed)
-            self._dtype = X.dtype
+            self._dtype = dtype
         rows = as_rows(X, self._dtype)
         if weights is not None and not weights.all():  # what weighs nothing is not there
             if not weights.any():
@@ -205,7 +228,7 @@ class SparseMLP(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         X = validate_data(
             self,
-            X,
+            readable(X),
             accept_sparse="csr",
             accept_large_sparse=True,
             dtype=(np.float64, np.float32),

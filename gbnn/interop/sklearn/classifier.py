@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import unique_labels
 
 from gbnn.errors import ArgumentError
 from gbnn.interop.sklearn import labels
+from gbnn.interop.sklearn.base import held_out_rows
 from gbnn.interop.sklearn.losses import OfRows, sigmoid, softmax
 from gbnn.interop.sklearn.predictions import ClassPredictions
 from gbnn.layers import Layer
@@ -163,7 +164,7 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictions):  # type: ignore[mi
 
         Parameters
         ----------
-        X : array-like or SciPy sparse, shape (n_samples, n_features)
+        X : array-like, SciPy sparse, graphblas.Matrix or SparseRows, shape (n_samples, n_features)
         y : array-like, shape (n_samples,), or array or SciPy sparse, shape (n_samples, n_labels)
         sample_weight : array-like, shape (n_samples,), optional
             Not negative; rows of weight 0 are left out.
@@ -194,7 +195,9 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictions):  # type: ignore[mi
         self._train(X, y, sample_weight, partial=True, classes=classes)
         return self
 
-    def _read_targets(self, y: Any, weights: Array | None, fresh: bool, partial: bool, classes: Any) -> Any:
+    def _read_targets(
+        self, y: Any, weights: Array | None, fresh: bool, partial: bool, classes: Any, dtype: Any
+    ) -> Any:
         many, y = labels.read(y)
         if many:
             found: Array = np.arange(y.shape[1])
@@ -245,12 +248,13 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictions):  # type: ignore[mi
 
     def _split(self, targets: Any, share: float, seed: int) -> tuple[Array, Array]:
         every = np.arange(targets.shape[0])
+        count = held_out_rows(every.size, share)
         stratify = None
         if not self._many:
             present = np.unique(targets, return_counts=True)[1]
-            if present.min() >= 2 and min(share, 1 - share) * every.size >= present.size:
+            if present.min() >= 2 and min(count, every.size - count) >= present.size:
                 stratify = targets
-        used, kept = train_test_split(every, test_size=share, random_state=seed, stratify=stratify)
+        used, kept = train_test_split(every, test_size=count, random_state=seed, stratify=stratify)
         return np.sort(used), np.sort(kept)
 
     def _validation_score(self, outputs: Array, targets: Any, weights: Array | None) -> float:

@@ -19,20 +19,38 @@ Array = np.ndarray[Any, Any]
 
 def read(y: Any) -> tuple[bool, Any]:
     """Return whether y is a matrix of labels, and y: one class a row, or the matrix, sparse if it came so."""
-    check_classification_targets(y)
-    kind = type_of_target(y, input_name="y")
-    if kind == "multilabel-indicator":
-        if not sp.issparse(y):
-            return True, np.asarray(y)
+    if sp.issparse(y):
         y = y.tocsr()
         if not y.has_canonical_format or not y.data.all():
             y = y.copy()
             y.sum_duplicates()
             y.eliminate_zeros()
+    else:
+        y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind in "fiub":
+        _check_zeros_and_ones(y)
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y")
+    if kind == "multilabel-indicator":
         return True, y
     if kind == "multiclass-multioutput" or sp.issparse(y):
         raise ArgumentError("y", "one class a row, or a matrix of zeros and ones", kind)
     return False, column_or_1d(y, warn=True)
+
+
+def _check_zeros_and_ones(y: Any) -> None:
+    """Raise ArgumentError that says what else is in a matrix of labels, and where."""
+    values = y.data if sp.issparse(y) else y
+    wrong = (values != 0) & (values != 1)
+    if not wrong.any():
+        return
+    first = int(np.argmax(wrong))
+    if sp.issparse(y):
+        row, column = int(np.searchsorted(y.indptr, first, side="right")) - 1, int(y.indices[first])
+    else:
+        row, column = divmod(first, y.shape[1])
+    got = f"{values.flat[first]} at [{row}, {column}]"
+    raise ArgumentError("y", "zeros and ones where rows have several labels", got)
 
 
 def numbered(y: Array, classes: Array) -> Array:

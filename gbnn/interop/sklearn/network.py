@@ -12,6 +12,7 @@ import numpy as np
 
 from gbnn import layers
 from gbnn.edges import Edges
+from gbnn.errors import ArgumentError
 from gbnn.interop.sklearn.samples import FEW
 from gbnn.interop.sklearn.scale import Scale
 from gbnn.layers import Layer
@@ -135,6 +136,11 @@ def build(
     model : Layer
     entrances : list of str
         Names of the weights that begin at the features.
+
+    Raises
+    ------
+    ArgumentError
+        If rows are so long or short that what divides them leaves the dtype.
     """
     outputs, dtype = bias.size, bias.dtype
     # A step of the optimizer moves a row's hidden neurons by as much as there are edges: the fewer they are,
@@ -143,7 +149,7 @@ def build(
     if plan.hidden:
         each = fans(counts, plan.hidden[0], plan.edges_per_feature)
         share = usual_fan(counts, each) / plan.hidden[0]
-    steps: list[Layer] = [Scale(1 / (length * math.sqrt(share)))]
+    steps: list[Layer] = [Scale(_factor(length * math.sqrt(share), dtype))]
     if plan.input_dropout:
         steps.append(layers.Dropout(plan.input_dropout, rng))
     at = len(steps)
@@ -161,6 +167,16 @@ def build(
     direct = _entrance(plan, columns, counts, (in_features, outputs), 0.0, None, dtype, rng)
     both = layers.Parallel(layers.Chain(*deep), direct)
     return layers.Chain(*steps, both), [f"{at}.0.0.weights", f"{at}.1.weights"]
+
+
+def _factor(length: float, dtype: Any) -> float:
+    """Return what makes rows of this length 1 long."""
+    factor = 1 / length if length else math.inf
+    limits = np.finfo(dtype)
+    if not float(limits.smallest_subnormal) <= factor <= float(limits.max):
+        wanted = f"rows whose length has a reciprocal in {np.dtype(dtype).name}"
+        raise ArgumentError("X", wanted, f"a root mean squared length of about {length:.3g}")
+    return factor
 
 
 def _between(plan: Plan, rng: np.random.Generator) -> list[Layer]:

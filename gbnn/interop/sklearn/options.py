@@ -17,6 +17,10 @@ from gbnn.topology import Rewirer
 __all__ = ["Options", "checked"]
 
 
+WIDEST = 2**31
+"""Most neurons of a hidden layer: a bias is held for each."""
+
+
 @dataclass(frozen=True)
 class Options:
     """What `fit` needs to know."""
@@ -79,7 +83,7 @@ def checked(estimator: Any) -> Options:
         n_iter_no_change=check_int("n_iter_no_change", p["n_iter_no_change"], 1),
         tol=check_float("tol", p["tol"], 0),
         shuffle=check_bool("shuffle", p["shuffle"]),
-        verbose=bool(p["verbose"]),
+        verbose=_verbose(p["verbose"]),
         rewirer=_rewirer(p["rewiring"]),
     )
 
@@ -95,10 +99,17 @@ def _rate(name: str, value: Any, *, open_low: bool = False) -> float:
     return rate
 
 
+def _verbose(value: Any) -> bool:
+    """Read a bool or, as scikit-learn has it, an int."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    return check_int("verbose", value, 0) > 0
+
+
 def _hidden(sizes: Any) -> list[int]:
     one = isinstance(sizes, int | np.integer)
     listed = [sizes] if one else check_list("hidden_layer_sizes", sizes, "widths of hidden layers")
-    return [check_int("hidden_layer_sizes", size, 1) for size in listed]
+    return [check_int("hidden_layer_sizes", size, 1, WIDEST) for size in listed]
 
 
 def _rewirer(rewiring: Any) -> Rewirer | None:

@@ -37,7 +37,7 @@ class ClassPredictions(SparseMLP):
 
         Parameters
         ----------
-        X : array-like or SciPy sparse, shape (n_samples, n_features)
+        X : array-like, SciPy sparse, graphblas.Matrix or SparseRows, shape (n_samples, n_features)
 
         Returns
         -------
@@ -52,7 +52,7 @@ class ClassPredictions(SparseMLP):
 
         Parameters
         ----------
-        X : array-like or SciPy sparse, shape (n_samples, n_features)
+        X : array-like, SciPy sparse, graphblas.Matrix or SparseRows, shape (n_samples, n_features)
 
         Returns
         -------
@@ -79,7 +79,7 @@ class ClassPredictions(SparseMLP):
 
         Parameters
         ----------
-        X : array-like or SciPy sparse, shape (n_samples, n_features)
+        X : array-like, SciPy sparse, graphblas.Matrix or SparseRows, shape (n_samples, n_features)
 
         Returns
         -------
@@ -99,7 +99,7 @@ class ClassPredictions(SparseMLP):
 
         Parameters
         ----------
-        X : array-like or SciPy sparse, shape (n_samples, n_features)
+        X : array-like, SciPy sparse, graphblas.Matrix or SparseRows, shape (n_samples, n_features)
         k : int
             From 1 to the number of classes.
 

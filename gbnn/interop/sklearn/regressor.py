@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import column_or_1d
 
 from gbnn.errors import ArgumentError, KindError
-from gbnn.interop.sklearn.base import SparseMLP
+from gbnn.interop.sklearn.base import SparseMLP, held_out_rows
 from gbnn.interop.sklearn.losses import OfRows, huber, squared
 from gbnn.layers import Layer
 from gbnn.topology import Rewirer
@@ -25,7 +24,27 @@ __all__ = ["SparseMLPRegressor"]
 
 Array = np.ndarray[Any, Any]
 
+ROOM = 2.0**10
+"""How many times what y is may be in a prediction, without being infinite."""
 LOSSES: dict[str, OfRows] = {"squared_error": squared, "huber": huber}
+
+
+def standard(numbers: Array, weights: Array | None, dtype: Any) -> tuple[Array, Array]:
+    """Return mean and standard deviation of each column, 1 for 0, or raise if one leaves the dtype."""
+    if weights is not None:
+        numbers, weights = numbers[weights > 0], weights[weights > 0]
+    largest, limits, name = np.abs(numbers).max(axis=0), np.finfo(dtype), np.dtype(dtype).name
+    if largest.max() > float(limits.max) / ROOM:
+        raise ArgumentError("y", f"numbers whose spread fits in {name}", f"one of size {largest.max():.3g}")
+    shift = np.frexp(largest)[1]  # so that no square or sum leaves float64; a power of 2 rounds nothing
+    near = np.ldexp(numbers, -shift)
+    mean = np.average(near, axis=0, weights=weights)
+    spread = np.sqrt(np.average(np.square(near - mean), axis=0, weights=weights))
+    spread, mean = np.ldexp(spread, shift), np.ldexp(mean, shift)
+    low = (spread > 0) & (spread < float(limits.tiny))
+    if low.any():
+        raise ArgumentError("y", f"numbers whose spread fits in {name}", f"one of {spread[low][0]:.3g}")
+    return mean, np.where(spread > 0, spread, 1.0)
 
 
 class SparseMLPRegressor(RegressorMixin, SparseMLP):  # type: ignore[misc]
@@ -118,7 +137,7 @@ batch_size, max_iter, alpha, rewiring, n_iter_no_change, tol, shuffle, random_st
 
         Parameters
         ----------
-        X : array-like or SciPy sparse, shape (n_samples, n_features)
+        X : array-like, SciPy sparse, graphblas.Matrix or SparseRows, shape (n_samples, n_features)
         y : array-like, shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like, shape (n_samples,), optional
             Not negative; rows of weight 0 are left out.
@@ -145,7 +164,9 @@ batch_size, max_iter, alpha, rewiring, n_iter_no_change, tol, shuffle, random_st
         self._train(X, y, sample_weight, partial=True)
         return self
 
-    def _read_targets(self, y: Any, weights: Array | None, fresh: bool, partial: bool, classes: Any) -> Any:
+    def _read_targets(
+        self, y: Any, weights: Array | None, fresh: bool, partial: bool, classes: Any, dtype: Any
+    ) -> Any:
         if not isinstance(self.loss, str):
             raise KindError("loss", f"one of {sorted(LOSSES)}", repr(self.loss))
         if self.loss not in LOSSES:
@@ -157,14 +178,19 @@ batch_size, max_iter, alpha, rewiring, n_iter_no_change, tol, shuffle, random_st
             y = column_or_1d(y, warn=True)
         numbers = y.reshape(len(y), -1)
         if fresh:
+            mean, deviation = standard(numbers, weights, dtype)
             self._flat = y.ndim == 1
-            self._mean = np.average(numbers, axis=0, weights=weights)
-            spread = np.sqrt(np.average(np.square(numbers - self._mean), axis=0, weights=weights))
-            self._deviation = np.where(spread > 0, spread, 1.0)
+            self._mean, self._deviation = mean, deviation
             self.out_activation_ = "identity"
         elif numbers.shape[1] != self._mean.size:
             raise ArgumentError("y", f"{self._mean.size} outputs, as in the first call", numbers.shape[1])
-        return (numbers - self._mean) / self._deviation
+        with np.errstate(over="ignore"):
+            targets = (numbers - self._mean) / self._deviation
+        weighed = np.abs(targets if weights is None else targets[weights > 0])
+        if weighed.max() > np.sqrt(np.finfo(dtype).max) / ROOM:  # their squares are a loss
+            wanted = f"numbers that fit in {np.dtype(dtype).name} in standard deviations of the first call"
+            raise ArgumentError("y", wanted, f"one {weighed.max():.3g} of them from the mean")
+        return targets
 
     def _row_loss(self, smoothing: float) -> OfRows:
         return LOSSES[self.loss]
@@ -173,9 +199,7 @@ batch_size, max_iter, alpha, rewiring, n_iter_no_change, tol, shuffle, random_st
         return np.zeros(targets.shape[1])
 
     def _split(self, targets: Any, share: float, seed: int) -> tuple[Array, Array]:
-        count = max(2, math.ceil(share * len(targets)))  # of one row there is no R²
-        if count >= len(targets):
-            raise ArgumentError("early_stopping", "rows left to train on", f"n_samples = {len(targets)}")
+        count = held_out_rows(len(targets), share, least=2)  # of one row there is no R²
         used, kept = train_test_split(np.arange(len(targets)), test_size=count, random_state=seed)
         return np.sort(used), np.sort(kept)
 
@@ -187,7 +211,7 @@ batch_size, max_iter, alpha, rewiring, n_iter_no_change, tol, shuffle, random_st
 
         Parameters
         ----------
-        X : array-like or SciPy sparse, shape (n_samples, n_features)
+        X : array-like, SciPy sparse, graphblas.Matrix or SparseRows, shape (n_samples, n_features)
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,15 +10,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from gbnn.layers.layer import Activations
-from gbnn.rows import SparseRows
+from gbnn.rows import SparseRows, is_sparse
 
-__all__ = ["Epochs", "as_rows", "energy", "entries", "occurring", "take"]
+__all__ = ["Epochs", "as_rows", "energy", "entries", "occurring", "readable", "take"]
 
 Array = np.ndarray[Any, Any]
 
 
+SMALL = 1e-130
+"""Neither the square of this nor that of its reciprocal, summed, leaves float64."""
 FEW = 0.1
 """Rows of an array of which a smaller share is not 0 are made sparse: it is the faster way."""
+
+
+def readable(x: Any) -> Any:
+    """Return samples in a form that scikit-learn knows: SciPy's instead of ours or GraphBLAS's."""
+    if is_sparse(x) and not sp.issparse(x):
+        return SparseRows.of(x, where="X").to_scipy()
+    return x
 
 
 def as_rows(x: Any, dtype: Any) -> Activations:
@@ -51,14 +61,22 @@ def entries(x: Activations) -> float:
 
 
 def energy(x: Activations, weights: Array | None) -> float:
-    """Return the root of the mean squared length of a row; 1 where all are 0."""
+    """Return the root of the mean squared length of a row; 1 where all are 0, infinity beyond float64."""
+    values = x.values if isinstance(x, SparseRows) else x
+    largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
+    if largest == 0:
+        return 1.0
+    unit = 1.0
+    if not SMALL < largest < 1 / SMALL:  # squares would be 0 or infinite; else no copy is made
+        unit = 2.0 ** math.frexp(largest)[1] if largest < 1 else 2.0 ** (math.frexp(largest)[1] - 1)
+        values = values / unit
     if isinstance(x, SparseRows):
-        squares = np.bincount(x.rows, np.square(x.values, dtype=np.float64), len(x))
+        squares = np.bincount(x.rows, np.square(values, dtype=np.float64), len(x))
     else:
-        squares = np.einsum("ij,ij->i", x, x, dtype=np.float64)
-    with np.errstate(over="ignore"):
-        length = float(np.sqrt(np.average(squares, weights=weights)))
-    return length if 0 < length < np.inf else 1.0
+        squares = np.einsum("ij,ij->i", values, values, dtype=np.float64)
+    if weights is not None:
+        weights = weights / weights.max()  # so that no product overflows
+    return float(np.sqrt(np.average(squares, weights=weights))) * unit
 
 
 class Epochs:
