@@ -188,15 +188,20 @@ def test_names_that_are_no_text_are_escaped_in_files(here: Path) -> None:
 
 def test_ctrl_c_ends_training_with_one_line(here: Path) -> None:
     arguments = ["train", "--data", "names.csv", *FAST, "--epochs", "1000000", "--out", "m.safetensors"]
-    run = subprocess.Popen(
-        [*GBNN, *arguments, "--log", "log.csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    # A shell starts what runs behind it with interrupts ignored, and a child inherits that.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        run = subprocess.Popen(
+            [*GBNN, *arguments, "--log", "log.csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    out = ""
     try:
         while run.poll() is None and not (Path("log.csv").exists() and Path("log.csv").stat().st_size):
             time.sleep(0.05)
-        for _ in range(
-            6
-        ):  # Python itself loses an interrupt that comes while it frees an object, and says so
+        # Python itself loses an interrupt that comes while it frees an object, and says so.
+        for _ in range(3):
             run.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 out, err = run.communicate(timeout=20)
