@@ -110,10 +110,10 @@ class _Forward:
     ) -> tuple[SparseRows | None, dict[str, Any]]:
         s, active = self.s, self.active
         if not isinstance(y, SparseRows) and self.ranks is not None:  # a bias on active outputs, made dense
-            y, dy = self.reached, dy if isinstance(dy, SparseRows) else self._at(self.reached, dy)
+            y = self.reached
         if isinstance(y, SparseRows):  # from elsewhere nothing can come
             dy = y.with_values(dy.onto(y)) if isinstance(dy, SparseRows) else self._at(y, dy)
-        elif isinstance(dy, SparseRows) and s.name != "plus_times":
+        elif isinstance(dy, SparseRows) and not s.ordinary:
             dy = dy.to_dense()
         if np.isinf(s.identity):  # nothing came in, or nothing finite
             dy = _finite(y, dy)
@@ -126,8 +126,7 @@ class _Forward:
         if isinstance(dy, SparseRows):  # most targets have no dy
             some = np.flatnonzero(dw)
             positions, dw = positions[some], dw[some]
-        ordinary = s.name == "plus_times"
-        probed = (active.x, dy) if ordinary else ()
+        probed = (active.x, dy) if s.ordinary else ()
         gradients["weights"] = ActiveGradient(positions, dw, active.nnz, *probed, settled=self.stamp)
         if self.bias is not None:
             gradients["bias"] = self._bias_gradient(y, share)
@@ -143,7 +142,7 @@ class _Forward:
             touched, places = np.unique(dy.columns, return_inverse=True)
             sums = np.bincount(places, dy.values, minlength=touched.size).astype(bias.dtype)
             return TouchedGradient(touched, sums, bias.size)
-        if self.s.name == "plus_times":
+        if self.s.ordinary:
             return dy.sum(axis=0)
         made = np.empty_like(bias)
         one = bias.dtype.type(self.s.one)

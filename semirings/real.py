@@ -66,6 +66,7 @@ plus_times = Semiring(
         Route("kernel", by_kernel),
     ),
     adjoint=_plus_times_adjoint,
+    ordinary=True,
 )
 """(+, ×): the ordinary network. Forward and input gradient by GraphBLAS, or by a kernel of its own where
 they are small; weight gradient lazily by kernel."""

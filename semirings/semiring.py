@@ -69,6 +69,8 @@ class Semiring:
         Range from which initial weights are drawn; None: scaled by each neuron's fan-in (He).
     domain : (float, float)
         Values for which the laws of a semiring hold.
+    ordinary : bool
+        Whether it is plus_times, which has loops of its own over active edges, and absent edges of weight 0.
 
     Notes
     -----
@@ -100,6 +102,7 @@ class Semiring:
     adjoint: Adjoint = adjoint_by_kernel
     span: tuple[float, float] | None = field(default=None)
     domain: tuple[float, float] = (-math.inf, math.inf)
+    ordinary: bool = False
 
     def __repr__(self) -> str:
         return self.name

@@ -7,6 +7,7 @@ import pytest
 from support.memory import peak_while
 
 from gbnn import layers, losses, training
+from gbnn.errors import ArgumentError
 from gbnn.losses import Loss
 from gbnn.rows import SparseRows
 
@@ -54,5 +55,5 @@ def test_memory_of_a_step_does_not_grow_with_width():
 def test_a_step_of_a_dense_output_is_refused_where_it_cannot_be():
     layer = layers.Linear.random(2**40, 2**40, nnz=10, bias=False, output="dense", seed=0)
     x = SparseRows(np.array([0, 1]), np.array([5]), np.ones(1, np.float32), (1, 2**40))
-    with pytest.raises(Exception, match="outputs in a dense batch"):
+    with pytest.raises(ArgumentError, match="outputs in a dense batch"):
         next(training.train(layer, [(x, np.zeros((1, 1)))], loss=losses.mse))
